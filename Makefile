@@ -1,0 +1,43 @@
+PYTHON ?= python3
+BIN := .venv/bin
+WORKERS ?= 2
+
+.PHONY: help setup demo test test-all check fix docs bench clean
+
+help:  ## list the words this Makefile knows
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: .venv/ready  ## make .venv with everything that demo and test need
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+demo: setup  ## build a bank from a simulated cohort, select, show a table
+	$(BIN)/tabon demo --out demo-output
+
+test: setup  ## run the tests
+	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+test-all: setup  ## run the tests, the heavy ones whole
+	TABON_HEAVY=1 $(BIN)/python -m pytest -q -n $(WORKERS)
+
+check: setup  ## ruff, mypy --strict, tests (docs fresh and layering are tests)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(MAKE) test
+
+fix: setup  ## format and repair what ruff can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: setup  ## regenerate docs/cli.md
+	$(BIN)/python -m tabon.cli.reference > docs/cli.md
+
+bench: setup  ## print the benchmark table (ratios, one run)
+	$(BIN)/python benchmarks/run.py
+
+clean:  ## remove what the other words made
+	rm -rf .venv demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,33 @@
+"""Transition-aware best-of-N selection of chest X-ray reports.
+
+Research use only; not a medical device.
+"""
+
+from importlib.metadata import version
+
+from tabon.bank import TransitionBank
+from tabon.encoders import load_encoder
+from tabon.errors import TabonError
+from tabon.records import Query, Transition
+from tabon.reports import Report, parse_report
+from tabon.selection import Selection
+from tabon.selector import Selector
+from tabon.sentence_store import SentenceStore
+from tabon.sentences import split_sentences
+
+__version__ = version("tabon")
+
+__all__ = [
+    "Query",
+    "Report",
+    "Selection",
+    "Selector",
+    "SentenceStore",
+    "TabonError",
+    "Transition",
+    "TransitionBank",
+    "__version__",
+    "load_encoder",
+    "parse_report",
+    "split_sentences",
+]

@@ -1,0 +1,22 @@
+"""The `tabon` command and how its errors leave the process."""
+
+import click
+
+from tabon.cli.bank import bank
+from tabon.cli.demo import demo
+from tabon.cli.doctor import doctor
+from tabon.cli.select import select
+
+
+@click.group(epilog="Research use only. Not a medical device.")
+@click.version_option(package_name="tabon")
+def main() -> None:
+    """Pick the best of N generated chest X-ray reports by its change from the prior report.
+
+    Data goes to standard output, talk to standard error; `-` is a standard
+    stream. Exit status: 0 done, 1 tabon said no (in one sentence), 2 usage.
+    """
+
+
+for command in (bank, select, demo, doctor):
+    main.add_command(command)

@@ -1,0 +1,29 @@
+"""docs/cli.md, made from the commands' own help: `python -m tabon.cli.reference`."""
+
+from collections.abc import Iterator
+
+import click
+
+from tabon.cli.app import main
+
+INTRODUCTION = (
+    "# The command line\n\nMade by `make docs` from the commands' own `--help`; a test holds it fresh.\n"
+)
+
+
+def sections(command: click.Command, path: str) -> Iterator[str]:
+    """Yield one section a command, groups before their members."""
+    context = click.Context(command, info_name=path, terminal_width=100, max_content_width=100)
+    yield f"## `{path}`\n\n```text\n{command.get_help(context)}\n```\n"
+    if isinstance(command, click.Group):
+        for name in sorted(command.commands):
+            yield from sections(command.commands[name], f"{path} {name}")
+
+
+def reference() -> str:
+    """Return the whole page."""
+    return "\n".join([INTRODUCTION, *sections(main, "tabon")])
+
+
+if __name__ == "__main__":
+    click.echo(reference(), nl=False)

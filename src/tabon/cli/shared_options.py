@@ -1,0 +1,65 @@
+"""Options and behaviour that several commands have."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import click
+
+from tabon.errors import TabonError
+from tabon.sentence_sets import Progress
+from tabon.sentence_store import SentenceStore
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+encoder_option = click.option(
+    "--encoder",
+    help="minilm (embedded), all-mpnet-base-v2, hashing, a model folder or owner/model@revision.",
+)
+store_option = click.option(
+    "--store",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where sentence embeddings are kept between runs. Default: the user's cache folder.",
+)
+no_store_option = click.option("--no-store", is_flag=True, help="Keep no sentence embeddings between runs.")
+
+
+def says_no(command: Callable[P, R]) -> Callable[P, R]:
+    """Turn a TabonError into one sentence on standard error and exit status 1."""
+
+    @wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except TabonError as error:
+            raise click.ClickException(str(error)) from error
+
+    return wrapped
+
+
+def open_store(path: Path | None, *, no_store: bool) -> SentenceStore | None:
+    """Open the sentence store that the options ask for."""
+    return None if no_store else SentenceStore(path or default_store())
+
+
+def default_store() -> Path:
+    """Return the store in the user's cache folder."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "tabon" / "sentences.sqlite"
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Progress]:
+    """Show work on standard error where a person is watching."""
+    with click.progressbar(length=0, label=label, file=sys.stderr) as bar:
+
+        def advance(done: int, total: int) -> None:
+            bar.length = total
+            bar.update(done - bar.pos)
+
+        yield advance

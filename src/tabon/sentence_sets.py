@@ -1,0 +1,130 @@
+"""Sentence sets E^S(r) (eq. 1): every distinct sentence is embedded once.
+
+A `SentenceTable` maps distinct sentences to the rows of one matrix. A section
+of a report is then a short run of row numbers, and many sections are one ragged
+(ids, offsets) pair. Equal text gives the same row, so "no change" is exactly
+zero. Rows are in the order of the text, and the ids of a set ascend: ties
+inside a distance cannot depend on the order of sentences in the report.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabon.encoders import Encoder, checked_rows
+from tabon.encoders.protocol import Matrix
+from tabon.sentence_store import SentenceStore
+
+Ids = NDArray[np.int64]
+Progress = Callable[[int, int], None]  # done, total
+
+ENCODE_AT_ONCE = 2048
+SET_MODE = "multiset"  # repeated sentences count as often as they stand there
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RaggedSets:
+    """Many sentence sets, one after another.
+
+    >>> RaggedSets.of([[3, 1], [], [1, 1]]).lengths.tolist()
+    [2, 0, 2]
+    """
+
+    ids: Ids  # row numbers of a sentence table, ascending inside each set
+    offsets: Ids  # set i is ids[offsets[i] : offsets[i + 1]]
+
+    @classmethod
+    def of(cls, sets: Sequence[Sequence[int]]) -> "RaggedSets":
+        """Lay sets of row numbers one after another, each in canonical order."""
+        flat = [number for row in sets for number in sorted(row)]
+        offsets = np.cumsum([0, *map(len, sets)], dtype=np.int64)
+        return cls(np.asarray(flat, dtype=np.int64), offsets)
+
+    def __len__(self) -> int:
+        """Count the sets."""
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Ids:
+        """Return the number of sentences in each set."""
+        return self.offsets[1:] - self.offsets[:-1]
+
+    def stack(self, rows: Ids, length: int) -> Ids:
+        """Return the ids of these sets, all of one length, as (len(rows), length)."""
+        places: Ids = self.offsets[rows][:, None] + np.arange(length)
+        return self.ids[places]
+
+    def take(self, rows: Ids) -> "RaggedSets":
+        """Return these sets, in this order."""
+        lengths = self.lengths[rows]
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        return RaggedSets(self.ids[np.repeat(self.offsets[rows], lengths) + within], offsets)
+
+    def __getitem__(self, index: int) -> Ids:
+        """Return the ids of one set."""
+        return self.ids[self.offsets[index] : self.offsets[index + 1]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SentenceTable:
+    """Distinct sentences and their unit vectors, in the order of the text."""
+
+    sentences: tuple[str, ...]
+    vectors: Matrix  # (len(sentences), d)
+
+    def rows_of(self, sets: Iterable[Sequence[str]]) -> RaggedSets:
+        """Return the sentence sets of many report sections as row numbers (eq. 1)."""
+        row = {sentence: number for number, sentence in enumerate(self.sentences)}
+        return RaggedSets.of([[row[sentence] for sentence in sentences] for sentences in sets])
+
+
+def sentence_set(sentences: Sequence[str], encoder: Encoder) -> Matrix:
+    """Return E^S(r) of one section as unit rows in canonical order (eq. 1).
+
+    >>> from tabon.encoders import load_encoder
+    >>> sentence_set(["No edema.", "Clear lungs."], load_encoder("hashing")).shape
+    (2, 256)
+    """
+    table = embed(set(sentences), encoder)
+    return table.vectors[table.rows_of([sentences]).ids]
+
+
+def embed(
+    sentences: Iterable[str],
+    encoder: Encoder,
+    *,
+    known: Mapping[str, Matrix] | None = None,
+    store: SentenceStore | None = None,
+    progress: Progress | None = None,
+) -> SentenceTable:
+    """Embed each distinct sentence once: from what is known, the store, or the encoder."""
+    distinct = sorted(set(sentences))
+    found = {} if known is None else {text: known[text] for text in distinct if text in known}
+    missing = [text for text in distinct if text not in found]
+    if store is not None and missing:
+        found |= store.read(encoder.fingerprint, missing)
+        missing = [text for text in missing if text not in found]
+    found |= _encode(missing, encoder, store, progress)
+    vectors = np.empty((len(distinct), encoder.fingerprint.dimension), dtype=np.float32)
+    for number, text in enumerate(distinct):
+        vectors[number] = found[text]
+    return SentenceTable(tuple(distinct), vectors)
+
+
+def _encode(
+    sentences: list[str], encoder: Encoder, store: SentenceStore | None, progress: Progress | None
+) -> dict[str, Matrix]:
+    """Encode sentences some thousands at a time, and keep each lot before the next."""
+    found: dict[str, Matrix] = {}
+    for start in range(0, len(sentences), ENCODE_AT_ONCE):
+        lot = sentences[start : start + ENCODE_AT_ONCE]
+        vectors = checked_rows(encoder.encode(lot), len(lot), encoder.fingerprint.dimension)
+        if store is not None:
+            store.write(encoder.fingerprint, lot, vectors)
+        found.update(zip(lot, vectors, strict=True))
+        if progress is not None:
+            progress(start + len(lot), len(sentences))
+    return found

@@ -1,0 +1,82 @@
+"""Transition vectors g^S (eq. 6) of many pairs of sentence sets at once.
+
+Pairs of one shape (n prior, m current sentences) go through the set distances
+as one stack that fits the processor's cache. That grouping is the only batching
+code there is. Costs are worked out once for all the distances asked for.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabon.distances import Distance, Stack, Weights, cosine_cost
+from tabon.encoders.protocol import Matrix
+from tabon.errors import EmptySectionError
+from tabon.sentence_sets import Ids, RaggedSets
+
+STACK_NUMBERS = 300_000  # numbers in one stack at most: about two megabytes
+NORM_FLOOR = 1e-6  # a shorter transition has no direction that could be trusted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transitions:
+    """Directions of change as float32 unit rows; a zero transition is a zero row."""
+
+    directions: Matrix  # (pairs, d)
+    zero: NDArray[np.bool_]  # (pairs,)
+
+
+def transitions(
+    distances: Sequence[Distance], vectors: Matrix, *, prior: RaggedSets, current: RaggedSets
+) -> list[Transitions]:
+    """Return the direction of g = T(A, B) for each pair of sets (eq. 6), for each distance.
+
+    Args:
+        distances: functions of `distances`.
+        vectors: the sentence table that the ids of the sets point into.
+        prior: the sets A; none may be empty.
+        current: the sets B, one for each A; none may be empty.
+    """
+    if (prior.lengths == 0).any() or (current.lengths == 0).any():
+        raise EmptySectionError("a transition needs a sentence on each side; leave empty pairs out")
+    dimension = vectors.shape[1]
+    directions = np.empty((len(distances), len(prior), dimension), dtype=np.float32)
+    zero = np.empty((len(distances), len(prior)), dtype=bool)
+    for n, m, pairs in _groups_of_one_shape(prior.lengths, current.lengths, dimension):
+        a = vectors[prior.stack(pairs, n)].astype(np.float64)
+        b = vectors[current.stack(pairs, m)].astype(np.float64)
+        units, none = _directions(_displacements(distances, a, b))
+        directions[:, pairs], zero[:, pairs] = units.swapaxes(0, 1), none.T
+    return [Transitions(*pair) for pair in zip(directions, zero, strict=True)]
+
+
+def _displacements(distances: Sequence[Distance], prior: Stack, current: Stack) -> Stack:
+    """T(A, B) under several distances for one stack of pairs: (pairs, distances, d)."""
+    cost = cosine_cost(prior=prior, current=current)
+    weights: list[Weights] = [distance(cost) for distance in distances]
+    moved = np.stack([weight.current for weight in weights], axis=-2) @ current
+    moved -= np.stack([weight.prior for weight in weights], axis=-2) @ prior
+    return moved
+
+
+def _directions(displacements: Stack) -> tuple[Stack, NDArray[np.bool_]]:
+    """Divide by the norm, in place; below the norm floor there is no direction."""
+    norms = np.sqrt(np.einsum("...d,...d->...", displacements, displacements))
+    zero = norms < NORM_FLOOR
+    norms[zero] = np.inf
+    displacements *= (1.0 / norms)[..., None]
+    return displacements, zero
+
+
+def _groups_of_one_shape(ns: Ids, ms: Ids, dimension: int) -> Iterator[tuple[int, int, Ids]]:
+    """Yield (n, m, pairs) in stacks of bounded size."""
+    order = np.lexsort((ms, ns))
+    shapes = np.stack([ns[order], ms[order]], axis=1)
+    starts = np.flatnonzero(np.r_[True, (np.diff(shapes, axis=0) != 0).any(axis=1)])[: len(order)]
+    for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
+        n, m = map(int, shapes[start])
+        size = max(1, STACK_NUMBERS // ((n + m) * dimension))
+        for at in range(start, stop, size):
+            yield n, m, order[at : min(at + size, stop)]
