@@ -115,6 +115,7 @@ HARD_STRINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("The lungs\nare clear.", ("The lungs are clear.",)),
     ("There is a small\nXXXX effusion.", ("There is a small XXXX effusion.",)),
     ("Changes consistent with\nCOPD. Stable.", ("Changes consistent with COPD.", "Stable.")),
+    ("Fracture of left rib\n4. The lungs are clear.", ("Fracture of left rib 4.", "The lungs are clear.")),
     ("Lungs are clear\n\nNo effusion", ("Lungs are clear", "No effusion")),
     ("Lungs are clear\nNo effusion\nHeart is normal", ("Lungs are clear", "No effusion", "Heart is normal")),
     (

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from tabon.atomic_files import replacing
 from tabon.bank import TransitionBank
-from tabon.demo_page import demo_page
+from tabon.demo_page import Row, demo_page
 from tabon.distances import DISTANCES
+from tabon.errors import BadInputError
 from tabon.records import Query, query_from_record, transition_from_record
 from tabon.scoring import AGGREGATES
 from tabon.selection import Selection
@@ -27,15 +28,7 @@ from tabon.sentence_store import SentenceStore
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions, state_f1
 
 SHOWN = ("novelty", "min")  # the method whose selections are written
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the demo's table."""
-
-    method: str
-    state_f1: float
-    gap_closed: float | None  # (method - random) / (oracle - random)
+MIN_TRANSITIONS = 20  # kNN asks for 10 in each section
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +53,11 @@ def run_demo(
     """Simulate, build, select and compare; everything is written to `folder`."""
     train = list(simulate_transitions(settings, "train"))
     records = list(simulate_queries(settings, "test"))
+    if not records or len(train) < MIN_TRANSITIONS:
+        raise BadInputError(
+            f"the simulated patients ({settings.patients}) give {len(records)} test queries and {len(train)} "
+            "training transitions, too few to show anything; ask for 100 patients or more"
+        )
     bank = TransitionBank.build(
         map(transition_from_record, train), encoder=encoder, store=store, progress=progress
     )
@@ -106,14 +104,15 @@ def _rows(picks: Mapping[tuple[str, str], Sequence[Selection]], worth: NDArray[n
     random, oracle = float(worth.mean()), float(worth.max(axis=1).mean())
     yield Row("random (expected)", random, 0.0)
     for (distance, aggregate), selections in picks.items():
-        chosen = [
-            row[pick.selected]
-            for row, pick in zip(worth, selections, strict=True)
-            if pick.selected is not None
-        ]
-        value = float(np.mean(chosen))
-        yield Row(f"{distance} / {aggregate}", value, (value - random) / (oracle - random))
+        value = float(np.mean([_worth_of(pick, row) for row, pick in zip(worth, selections, strict=True)]))
+        gap = (value - random) / (oracle - random) if oracle > random else None
+        yield Row(f"{distance} / {aggregate}", value, gap)
     yield Row("oracle", oracle, 1.0)
+
+
+def _worth_of(pick: Selection, drafts: NDArray[np.float64]) -> float:
+    """Return what a pick is worth; where nothing is chosen, the expected random draft."""
+    return float(drafts.mean() if pick.selected is None else drafts[pick.selected])
 
 
 def _selection_records(queries: Sequence[Query], selections: Sequence[Selection]) -> Iterator[dict[str, Any]]:

@@ -1,16 +1,24 @@
 """The demo's report: one static page, no script, nothing from elsewhere."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tabon.selection import Selection
 
-if TYPE_CHECKING:
-    from tabon.demo import Row
-
 EXAMPLES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the demo's table."""
+
+    method: str
+    state_f1: float
+    gap_closed: float | None  # (method - random) / (oracle - random); None where there is no gap
+
 
 PAGE = Template("""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -39,7 +47,7 @@ small{color:#4c5263}
 
 
 def demo_page(
-    rows: "Sequence[Row]", records: Sequence[Mapping[str, Any]], selections: Sequence[Selection]
+    rows: Sequence[Row], records: Sequence[Mapping[str, Any]], selections: Sequence[Selection]
 ) -> str:
     """Return the page as HTML; every text is escaped."""
     return PAGE.substitute(
@@ -51,7 +59,7 @@ def demo_page(
     )
 
 
-def _row(row: "Row") -> str:
+def _row(row: Row) -> str:
     """Return one line of the table with its bar."""
     gap = row.gap_closed or 0.0
     kind = "bar minus" if gap < 0 else "bar"
@@ -63,7 +71,8 @@ def _row(row: "Row") -> str:
 def _examples(records: Sequence[Mapping[str, Any]], selections: Sequence[Selection]) -> Iterator[str]:
     """Yield the queries with the widest margins: there the method has an opinion."""
     both = zip(records, selections, strict=True)
-    for record, selection in sorted(both, key=lambda pair: -(pair[1].margin or 0.0))[:EXAMPLES]:
+    chosen = [pair for pair in both if pair[1].selected is not None]
+    for record, selection in sorted(chosen, key=lambda pair: -(pair[1].margin or 0.0))[:EXAMPLES]:
         prior = record["prior"]
         drafts = "".join(
             _draft(number, draft, selection) for number, draft in enumerate(record["candidates"])

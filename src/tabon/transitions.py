@@ -7,16 +7,17 @@ code there is. Costs are worked out once for all the distances asked for.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.distances import Distance, Stack, Weights, cosine_cost
+from tabon.distances import Distance, Stack, cosine_cost
 from tabon.encoders.protocol import Matrix
 from tabon.errors import EmptySectionError
 from tabon.sentence_sets import Ids, RaggedSets
 
-STACK_NUMBERS = 300_000  # numbers in one stack at most: about two megabytes
+STACK_NUMBERS = 200_000  # numbers in one stack at most: under two megabytes
 NORM_FLOOR = 1e-6  # a shorter transition has no direction that could be trusted
 
 
@@ -45,20 +46,24 @@ def transitions(
     directions = np.empty((len(distances), len(prior), dimension), dtype=np.float32)
     zero = np.empty((len(distances), len(prior)), dtype=bool)
     for n, m, pairs in _groups_of_one_shape(prior.lengths, current.lengths, dimension):
-        a = vectors[prior.stack(pairs, n)].astype(np.float64)
-        b = vectors[current.stack(pairs, m)].astype(np.float64)
-        units, none = _directions(_displacements(distances, a, b))
+        ids = np.concatenate([prior.stack(pairs, n), current.stack(pairs, m)], axis=1)
+        units, none = _directions(_displacements(distances, vectors[ids].astype(np.float64), n))
         directions[:, pairs], zero[:, pairs] = units.swapaxes(0, 1), none.T
     return [Transitions(*pair) for pair in zip(directions, zero, strict=True)]
 
 
-def _displacements(distances: Sequence[Distance], prior: Stack, current: Stack) -> Stack:
-    """T(A, B) under several distances for one stack of pairs: (pairs, distances, d)."""
-    cost = cosine_cost(prior=prior, current=current)
-    weights: list[Weights] = [distance(cost) for distance in distances]
-    moved = np.stack([weight.current for weight in weights], axis=-2) @ current
-    moved -= np.stack([weight.prior for weight in weights], axis=-2) @ prior
-    return moved
+def _displacements(distances: Sequence[Distance], both: Stack, n: int) -> Stack:
+    """T(A, B) under several distances for one stack of pairs: (pairs, distances, d).
+
+    `both` holds the n rows of A and then the rows of B, so all sums are one product.
+    """
+    cost = cosine_cost(prior=both[:, :n], current=both[:, n:])
+    weights = np.empty((len(both), len(distances), both.shape[1]))
+    for number, distance in enumerate(distances):
+        share = distance(cost)
+        np.negative(share.prior, out=weights[:, number, :n])
+        weights[:, number, n:] = share.current
+    return weights @ both
 
 
 def _directions(displacements: Stack) -> tuple[Stack, NDArray[np.bool_]]:
@@ -74,8 +79,8 @@ def _groups_of_one_shape(ns: Ids, ms: Ids, dimension: int) -> Iterator[tuple[int
     """Yield (n, m, pairs) in stacks of bounded size."""
     order = np.lexsort((ms, ns))
     shapes = np.stack([ns[order], ms[order]], axis=1)
-    starts = np.flatnonzero(np.r_[True, (np.diff(shapes, axis=0) != 0).any(axis=1)])[: len(order)]
-    for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
+    changes = 1 + np.flatnonzero((np.diff(shapes, axis=0) != 0).any(axis=1))
+    for start, stop in pairwise([0, *changes.tolist(), len(order)] if len(order) else []):
         n, m = map(int, shapes[start])
         size = max(1, STACK_NUMBERS // ((n + m) * dimension))
         for at in range(start, stop, size):

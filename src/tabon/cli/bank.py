@@ -9,6 +9,7 @@ import click
 from tabon.bank import TransitionBank
 from tabon.cli.shared_options import (
     encoder_option,
+    name_of,
     no_store_option,
     open_store,
     progress_bar,
@@ -40,11 +41,11 @@ def build(transitions: Any, out: Path, encoder: str | None, store: Path | None, 
 
     The file at --out appears whole or not at all.
     """
-    if out.is_dir():
-        raise BadInputError(f"{out} is a folder; give --out the name of a file")
+    if str(out) == "-":
+        raise BadInputError("a bank cannot go to standard output; give --out the name of a file")
     with progress_bar("embedding sentences") as progress:
         built = TransitionBank.build(
-            read_transitions(transitions, name=transitions.name),
+            read_transitions(transitions, name=name_of(transitions)),
             encoder=encoder or "minilm",
             store=open_store(store, no_store=no_store),
             progress=progress,

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
-from tabon.cli.shared_options import default_store, store_option
+from tabon.cli.shared_options import default_store, says_no, store_option
 from tabon.doctor import Finding, examine
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines instead.")
 @store_option
+@says_no
 def doctor(as_json: bool, store: Path | None) -> None:  # noqa: FBT001  # a click flag
     """Say what is installed, which encoders work offline, and what adds the rest.
 

@@ -11,12 +11,19 @@ import click
 
 from tabon.atomic_files import replacing
 from tabon.bank import TransitionBank
-from tabon.cli.shared_options import encoder_option, no_store_option, open_store, says_no, store_option
+from tabon.cli.shared_options import (
+    encoder_option,
+    name_of,
+    no_store_option,
+    open_store,
+    says_no,
+    store_option,
+)
 from tabon.distances import DISTANCES
-from tabon.errors import BadInputError
+from tabon.errors import BadInputError, EncoderError, TransportError
 from tabon.records import BadLine, Query, read_queries
 from tabon.scoring import AGGREGATES, ZERO_POLICIES
-from tabon.selection import ABSTENTIONS
+from tabon.selection import ABSTENTIONS, Selection
 from tabon.selector import Selector
 
 QUERIES_AT_ONCE = 256
@@ -38,7 +45,9 @@ QUERIES_AT_ONCE = 256
 )
 @click.option("--allow-bank-patients", is_flag=True, help="Answer queries of patients who are in the bank.")
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write here instead, in one step."
+    "--out",
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    help="Write here instead, in one step.",
 )
 @encoder_option
 @store_option
@@ -61,14 +70,14 @@ def select(queries: Any, bank: Path, out: Path | None, **options: Any) -> None: 
         store=open_store(options["store"], no_store=options["no_store"]),
         allow_bank_patients=options["allow_bank_patients"],
     )
-    if out is None:
+    if out is None or str(out) == "-":
         failures = write_selections(selector, queries, sys.stdout.buffer)
     else:
         with replacing(out) as file:
             failures = write_selections(selector, queries, file)
     if failures:
         raise BadInputError(
-            f"{failures} of the queries in {queries.name} were not answered; see the lines above"
+            f"{failures} of the queries in {name_of(queries)} were not answered; see the lines above"
         )
 
 
@@ -76,22 +85,51 @@ def write_selections(selector: Selector, lines: Iterable[bytes], out: IO[bytes])
     """Answer queries in lots and return how many could not be answered."""
     failures = count = 0
     for lot in _lots(read_queries(lines)):
-        bad = [line for line in lot if isinstance(line, BadLine)]
-        good = [query for query in lot if isinstance(query, Query)]
-        failures += len(bad)
         count += len(lot)
-        for line in bad:
-            click.echo(f"line {line.number}: {line.message}", err=True)
-        for query, selection in zip(good, selector.select_many(good), strict=True):
-            record = {**query.facts, **selection.as_record(query.id)}
-            out.write(json.dumps(record).encode() + b"\n")
-            if selection.abstained is not None:
-                failures += 1
-                click.echo(f"query {query.id!r}: {ABSTENTIONS[selection.abstained]}", err=True)
+        for line in lot:
+            if isinstance(line, BadLine):
+                failures += _refused(line)
+        for query, answer in _answers(selector, [query for query in lot if isinstance(query, Query)]):
+            if isinstance(answer, Selection):
+                record = {**query.facts, **answer.as_record(query.id)}
+                out.write(json.dumps(record).encode() + b"\n")
+            failures += _unanswered(query, answer)
         out.flush()
     if count == 0:
         raise BadInputError("the file holds no queries; write one JSON object a line")
     return failures
+
+
+def _answers(
+    selector: Selector, queries: list[Query]
+) -> Iterator[tuple[Query, Selection | EncoderError | TransportError]]:
+    """Answer a lot at once; where that fails, one by one, so that one query cannot stop the others."""
+    try:
+        selections = selector.select_many(queries)
+    except (EncoderError, TransportError) as error:
+        if len(queries) == 1:
+            yield queries[0], error
+            return
+        for query in queries:
+            yield from _answers(selector, [query])
+    else:
+        yield from zip(queries, selections, strict=True)
+
+
+def _refused(line: BadLine) -> int:
+    """Name a line that could not be read, and count it."""
+    query = "" if line.id is None else f", query {line.id!r}"
+    click.echo(f"line {line.number}{query}: {line.message}", err=True)
+    return 1
+
+
+def _unanswered(query: Query, answer: Selection | EncoderError | TransportError) -> int:
+    """Name a query that has no answer, and count it."""
+    if isinstance(answer, Selection) and answer.abstained is None:
+        return 0
+    reason = ABSTENTIONS[answer.abstained or ""] if isinstance(answer, Selection) else answer
+    click.echo(f"query {query.id!r}: {reason}", err=True)
+    return 1
 
 
 def _lots(items: Iterator[Query | BadLine]) -> Iterator[list[Query | BadLine]]:

@@ -1,16 +1,17 @@
 """Options and behaviour that several commands have."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import IO, ParamSpec, TypeVar
 
 import click
 
-from tabon.errors import TabonError
+from tabon.errors import BadInputError, TabonError
 from tabon.sentence_sets import Progress
 from tabon.sentence_store import SentenceStore
 
@@ -30,7 +31,7 @@ no_store_option = click.option("--no-store", is_flag=True, help="Keep no sentenc
 
 
 def says_no(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn a TabonError into one sentence on standard error and exit status 1."""
+    """Turn a TabonError, or a disk that refuses, into one sentence on standard error and exit status 1."""
 
     @wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -38,8 +39,20 @@ def says_no(command: Callable[P, R]) -> Callable[P, R]:
             return command(*args, **kwargs)
         except TabonError as error:
             raise click.ClickException(str(error)) from error
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # the reader of a pipe has left: click ends quietly
+                raise
+            raise click.ClickException(
+                f"reading or writing failed ({error.strerror}); make room or use another place"
+            ) from error
 
     return wrapped
+
+
+def name_of(stream: IO[bytes]) -> str:
+    """Return what a message calls an input: its path, or standard input."""
+    name = str(getattr(stream, "name", "<stdin>"))
+    return "standard input" if name == "<stdin>" else name
 
 
 def open_store(path: Path | None, *, no_store: bool) -> SentenceStore | None:
@@ -49,13 +62,19 @@ def open_store(path: Path | None, *, no_store: bool) -> SentenceStore | None:
 
 def default_store() -> Path:
     """Return the store in the user's cache folder."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    try:
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:  # a user without a home, as in some containers
+        raise BadInputError("this user has no home folder; name a --store or say --no-store") from None
     return Path(cache) / "tabon" / "sentences.sqlite"
 
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Progress]:
-    """Show work on standard error where a person is watching."""
+    """Show work on standard error where a person is watching, and nothing where none is."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None  # noqa: ARG005
+        return
     with click.progressbar(length=0, label=label, file=sys.stderr) as bar:
 
         def advance(done: int, total: int) -> None:

@@ -1,0 +1,47 @@
+"""Ratios measured in one run against a named peer or limit: `make bench`.
+
+Times are the best of some repetitions taken in turn; only the ratios mean
+anything on another machine. `--quick` runs everything small, for correctness.
+"""
+
+import argparse
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from threadpoolctl import threadpool_info
+
+from encoding import encoding_lines
+from top_k import top_k_lines
+from transition_vectors import transition_lines
+
+BENCHMARKS = {"transitions": transition_lines, "top-k": top_k_lines, "encoding": encoding_lines}
+
+
+def machine() -> str:
+    """Say with what the numbers were made."""
+    threads = ", ".join(
+        sorted({f"{info['internal_api']} × {info['num_threads']}" for info in threadpool_info()})
+    )
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "pot", "faiss-cpu", "torch"))
+    return f"{platform.machine()}, Python {platform.python_version()}, {packages}; threads: {threads}"
+
+
+def main() -> None:
+    """Run the benchmarks named, or all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=list(BENCHMARKS), help=f"of {', '.join(BENCHMARKS)}")
+    parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs and agrees")
+    arguments = parser.parse_args()
+    print("| what | ours | other | against | ratio | goal |\n|---|---|---|---|---|---|")
+    for name in arguments.names:
+        for line in BENCHMARKS[name](quick=arguments.quick):
+            print(line, flush=True)
+    print(f"\n{machine()}")
+
+
+if __name__ == "__main__":
+    main()

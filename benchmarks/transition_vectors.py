@@ -1,0 +1,61 @@
+"""Batch transition vectors against a plain loop of numpy and `ot.emd`."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import ot
+
+from openi_text import reports, sentence_lists
+from tabon.distances import DISTANCES, get_distance
+from tabon.sentence_sets import RaggedSets
+from tabon.transitions import transitions
+from timing import Line, best_of, faster
+
+
+def plain_loop(vectors: np.ndarray, prior: RaggedSets, current: RaggedSets) -> np.ndarray:
+    """All four distances as one would write them for one pair, pair by pair."""
+    out = np.empty((4, len(prior), vectors.shape[1]), dtype=np.float32)
+    for i in range(len(prior)):
+        a, b = vectors[prior[i]], vectors[current[i]]
+        cost = 0.5 * (1.0 - a @ b.T)
+        nearest = a[cost.argmin(axis=0)]
+        anchor = cost.min(axis=0).argmax()
+        plan = ot.emd(np.full(len(a), 1 / len(a)), np.full(len(b), 1 / len(b)), cost.astype(float))
+        out[0, i] = b.mean(axis=0) - a.mean(axis=0)
+        out[1, i] = (b - nearest).mean(axis=0)
+        out[2, i] = b[anchor] - nearest[anchor]
+        out[3, i] = np.einsum("ij,ijd->d", plan * cost, b[None] - a[:, None])
+    return out
+
+
+def transition_lines(*, quick: bool) -> Iterator[Line]:
+    """Four distances at once on pairs of random sections with the corpus's set sizes."""
+    pairs = 500 if quick else 20_000
+    rng = np.random.default_rng(0)
+    sizes = np.array([len(sentences) for sentences in sentence_lists()])
+    for dimension in (384, 768):
+        vectors = rng.standard_normal((8000, dimension)).astype(np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        prior, current = (
+            RaggedSets.of([rng.integers(8000, size=n).tolist() for n in rng.choice(sizes, pairs)])
+            for _ in range(2)
+        )
+        distances = [get_distance(name) for name in DISTANCES]
+        check(
+            transitions(distances, vectors, prior=prior, current=current), plain_loop(vectors, prior, current)
+        )
+        ours, loop = best_of(
+            1 if quick else 3,
+            lambda: transitions(distances, vectors, prior=prior, current=current),  # noqa: B023
+            lambda: plain_loop(vectors, prior, current),  # noqa: B023
+        )
+        what = f"four distances, {pairs} pairs of {reports()[0]}'s set sizes, d = {dimension}"
+        yield faster(what, ours, loop, "plain loop, numpy + ot.emd", "≥ 5, aim 10")
+
+
+def check(found: list, expected: np.ndarray) -> None:
+    """Both ways must give the same directions."""
+    for ours, loop in zip(found, expected, strict=True):
+        moving = ~ours.zero
+        unit = loop[moving] / np.linalg.norm(loop[moving], axis=1, keepdims=True)
+        np.testing.assert_allclose(ours.directions[moving], unit, atol=1e-4)

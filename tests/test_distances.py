@@ -1,0 +1,172 @@
+"""Equations 2-5: the forms over stacks against the loops that the paper prints."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import as_printed
+from strategies import generic_sets, tied_sets, unit_rows
+from tabon.distances import (
+    DISTANCES,
+    cosine_cost,
+    cost_ot,
+    dir_hausdorff,
+    get_distance,
+    mean_shift,
+    novelty,
+    transition,
+)
+from tabon.errors import UnknownNameError
+from tabon.transport import optimal_plans
+
+pairs = st.one_of(st.tuples(generic_sets(), generic_sets()), st.tuples(tied_sets(), tied_sets()))
+generic_pairs = st.tuples(generic_sets(), generic_sets())
+ALL = sorted(DISTANCES)
+
+
+@given(pairs)
+def test_mean_shift_is_equation_2(pair):
+    """The vectorised mean shift agrees with the printed one."""
+    prior, current = pair
+    expected = as_printed.mean_shift(list(prior), list(current))
+    np.testing.assert_allclose(transition(mean_shift, prior=prior, current=current), expected, atol=1e-12)
+
+
+@given(pairs)
+def test_novelty_is_equation_3(pair):
+    """The vectorised novelty agrees with the loop over current sentences, ties included."""
+    prior, current = pair
+    expected = as_printed.novelty(list(prior), list(current))
+    np.testing.assert_allclose(transition(novelty, prior=prior, current=current), expected, atol=1e-12)
+
+
+@given(pairs)
+def test_dir_hausdorff_is_equation_4(pair):
+    """The vectorised anchor displacement agrees with the printed arg max of a min, ties included."""
+    prior, current = pair
+    expected = as_printed.dir_hausdorff(list(prior), list(current))
+    np.testing.assert_allclose(transition(dir_hausdorff, prior=prior, current=current), expected, atol=1e-12)
+
+
+@given(generic_pairs)
+def test_cost_ot_is_equation_5(pair):
+    """Where the plan is unique, cost-OT agrees with the double sum over a linear program's plan."""
+    prior, current = pair
+    expected = as_printed.cost_ot(list(prior), list(current))
+    np.testing.assert_allclose(transition(cost_ot, prior=prior, current=current), expected, atol=1e-7)
+
+
+@given(pairs)
+def test_cost_ot_is_the_printed_sum_over_its_own_plan(pair):
+    """With ties many plans are optimal: the plan taken is one of them, and the sum is eq. 5's."""
+    prior, current = pair
+    cost = as_printed.cost_matrix(list(prior), list(current))
+    plan = optimal_plans(cosine_cost(prior=prior, current=current))
+    _, optimum = as_printed.plan_by_linear_programming(cost)
+    np.testing.assert_allclose((plan * cost).sum(), optimum, atol=1e-9)
+    expected = as_printed.displacement(plan, cost, list(prior), list(current))
+    np.testing.assert_allclose(transition(cost_ot, prior=prior, current=current), expected, atol=1e-12)
+
+
+@given(generic_sets(max_size=4), generic_sets(max_size=4), st.integers(0, 2**16))
+def test_duplicates_do_not_make_cost_ot_ambiguous(prior, current, seed):
+    """Repeated sentences split mass among equal rows, which no sum can see."""
+    rng = np.random.default_rng(seed)
+    prior = prior[np.sort(rng.integers(len(prior), size=5))]
+    expected = as_printed.cost_ot(list(prior), list(current))
+    np.testing.assert_allclose(transition(cost_ot, prior=prior, current=current), expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(a=st.one_of(generic_sets(), tied_sets()))
+def test_no_change_is_the_zero_vector(name, a):
+    """T(A, A) = 0, whatever the distance."""
+    np.testing.assert_allclose(transition(get_distance(name), prior=a, current=a), 0.0, atol=1e-15)
+
+
+@given(pairs)
+def test_mean_shift_is_antisymmetric(pair):
+    """T(A, B) = -T(B, A) for the mean shift."""
+    a, b = pair
+    forth, back = (transition(mean_shift, prior=x, current=y) for x, y in ((a, b), (b, a)))
+    np.testing.assert_array_equal(forth, -back)
+
+
+@given(pairs)
+def test_mass_only_transport_is_the_mean_shift(pair):
+    """Without the cost factor, eq. 5 collapses to eq. 2, as the paper says."""
+    prior, current = pair
+    plan = optimal_plans(cosine_cost(prior=prior, current=current))
+    moved = plan.sum(axis=0) @ current - plan.sum(axis=1) @ prior
+    np.testing.assert_allclose(moved, transition(mean_shift, prior=prior, current=current), atol=1e-12)
+
+
+@given(generic_sets(), generic_sets())
+def test_a_repeated_prior_sentence_scales_novelty(prior, current):
+    """Adding one of the prior's own sentences to B scales novelty by m/(m+1)."""
+    longer = np.concatenate([current, prior[:1]])
+    scaled = transition(novelty, prior=prior, current=current) * len(current) / len(longer)
+    np.testing.assert_allclose(transition(novelty, prior=prior, current=longer), scaled, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(pair=generic_pairs, seed=st.integers(0, 2**16))
+def test_a_rotation_of_the_space_rotates_the_transition(name, pair, seed):
+    """T(AR, BR) = T(A, B)R for an orthogonal R."""
+    prior, current = pair
+    rotation = np.linalg.qr(np.random.default_rng(seed).standard_normal((8, 8)))[0]
+    turned = transition(get_distance(name), prior=prior @ rotation, current=current @ rotation)
+    np.testing.assert_allclose(
+        turned, transition(get_distance(name), prior=prior, current=current) @ rotation, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("name", ["novelty", "dir-hausdorff"])
+@given(a=generic_sets())
+def test_a_dropped_sentence_is_invisible_to_novelty_and_hausdorff(name, a):
+    """A report that only drops sentences has a zero transition under these two (documented)."""
+    assume(len(a) > 1)
+    np.testing.assert_allclose(transition(get_distance(name), prior=a, current=a[1:]), 0.0, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_stack_is_each_pair_alone(name):
+    """Fifty pairs of one shape give the bits that each gives alone."""
+    rng = np.random.default_rng(1)
+    prior = np.stack([unit_rows(rng, 4) for _ in range(50)])
+    current = np.stack([unit_rows(rng, 3) for _ in range(50)])
+    stacked = transition(get_distance(name), prior=prior, current=current)
+    alone = [transition(get_distance(name), prior=a, current=b) for a, b in zip(prior, current, strict=True)]
+    np.testing.assert_array_equal(stacked, np.stack(alone))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mean-shift", [-0.5, 0.5]),
+        ("novelty", [-0.5, 0.5]),
+        ("dir-hausdorff", [-1, 1]),
+        ("cost-ot", [-0.25, 0.25]),
+    ],
+)
+def test_a_case_done_by_hand(name, expected):
+    """Prior {e1}, current {e1, e2}: d = 0 and ½, half the mass moves."""
+    prior, current = np.array([[1.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])
+    np.testing.assert_allclose(transition(get_distance(name), prior=prior, current=current), expected)
+
+
+def test_a_near_twin_does_not_beat_the_sentence_itself():
+    """Float32 rounding of norms must not make another row nearer than the row itself."""
+    row = np.zeros(8)
+    row[0] = np.float32(1.0) - np.float32(6e-8)
+    twin = np.zeros(8)
+    twin[0], twin[1] = 1.0 + 6e-8, 1e-7
+    prior = np.stack([twin, row])
+    np.testing.assert_array_equal(transition(novelty, prior=prior, current=row[None]), np.zeros(8))
+
+
+def test_an_unknown_distance_is_met_with_a_suggestion():
+    """A near miss names the name that was meant."""
+    with pytest.raises(UnknownNameError, match="Did you mean 'cost-ot'"):
+        get_distance("cost_ot")

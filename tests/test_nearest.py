@@ -1,0 +1,100 @@
+"""Exact top-k: against a sorted list, with ties, in any blocks."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tabon import nearest as module
+from tabon.errors import BadInputError
+from tabon.nearest import ExactIndex
+
+
+def unit(rng, shape):
+    """Random unit float32 rows."""
+    rows = rng.standard_normal(shape)
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def slow_top_k(queries, rows, k):
+    """Distances in float64, sorted by (distance, row)."""
+    distances = np.clip(0.5 * (1.0 - queries.astype(float) @ rows.astype(float).T), 0.0, 1.0)
+    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(distances, order, axis=1), order
+
+
+@given(st.integers(1, 700), st.integers(1, 40), st.integers(1, 12), st.integers(0, 2**32 - 1))
+def test_top_k_is_exact(size, queries, k, seed):
+    """The k nearest rows and their distances are those of a full float64 sort."""
+    rng = np.random.default_rng(seed)
+    rows, asked = unit(rng, (size, 16)), unit(rng, (queries, 16))
+    k = min(k, size)
+    found = ExactIndex(rows).search(asked, k)
+    distances, _ = slow_top_k(asked, rows, k)
+    np.testing.assert_allclose(found.distances, distances, atol=2e-7)
+    exact = np.clip(0.5 * (1.0 - asked.astype(float) @ rows.astype(float).T), 0.0, 1.0)
+    np.testing.assert_allclose(np.take_along_axis(exact, found.rows, 1), distances, atol=2e-7)
+
+
+@given(st.integers(1, 400), st.integers(1, 6), st.integers(1, 20), st.integers(0, 2**32 - 1))
+def test_ties_go_to_the_lowest_row(size, kinds, k, seed):
+    """Copies of a row are all found, lowest row numbers first."""
+    rng = np.random.default_rng(seed)
+    rows = np.eye(8, dtype=np.float32)[rng.integers(kinds, size=size)]
+    asked = np.eye(8, dtype=np.float32)
+    k = min(k, size)
+    found = ExactIndex(rows).search(asked, k)
+    distances, order = slow_top_k(asked, rows, k)
+    np.testing.assert_array_equal(found.rows, order)
+    np.testing.assert_array_equal(found.distances, distances)
+
+
+@pytest.mark.parametrize("block", [1, 7, 256])
+@pytest.mark.parametrize("fold", [1, 8, 32])
+def test_blocks_do_not_change_a_bit(monkeypatch, block, fold):
+    """Any block of queries, any folding of columns: the same bytes."""
+    rng = np.random.default_rng(5)
+    rows, asked = unit(rng, (3000, 48)), unit(rng, (70, 48))
+    expected = ExactIndex(rows).search(asked, 10)
+    monkeypatch.setattr(module, "QUERY_BLOCK", block)
+    monkeypatch.setattr(module, "FOLD", fold)
+    found = ExactIndex(rows).search(asked, 10)
+    assert found.distances.tobytes() == expected.distances.tobytes()
+    assert found.rows.tobytes() == expected.rows.tobytes()
+
+
+def test_a_query_alone_is_a_query_in_company():
+    """Asking one by one gives the bytes of asking all at once."""
+    rng = np.random.default_rng(6)
+    rows, asked = unit(rng, (2000, 32)), unit(rng, (30, 32))
+    index = ExactIndex(rows)
+    together = index.search(asked, 5)
+    alone = [index.search(asked[i : i + 1], 5) for i in range(len(asked))]
+    np.testing.assert_array_equal(np.concatenate([one.distances for one in alone]), together.distances)
+    np.testing.assert_array_equal(np.concatenate([one.rows for one in alone]), together.rows)
+
+
+def test_near_ties_within_rounding_are_all_measured_again():
+    """Rows that the product cannot tell apart are ranked by their own fixed-order sum."""
+    rng = np.random.default_rng(8)
+    centre = unit(rng, (1, 64))
+    rows = centre + rng.standard_normal((500, 64)).astype(np.float32) * np.float32(1e-7)
+    found = ExactIndex(rows.astype(np.float32)).search(centre, 500)
+    assert sorted(found.rows[0].tolist()) == list(range(500))
+    assert (np.diff(found.distances[0]) >= 0).all()
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_distances_stay_in_the_unit_interval(seed):
+    """Rounding can give no cosine above 1: distances are in [0, 1]."""
+    rows = unit(np.random.default_rng(seed), (50, 5))
+    found = ExactIndex(rows).search(np.concatenate([rows, -rows]), 50)
+    assert found.distances.min() >= 0.0
+    assert found.distances.max() <= 1.0
+
+
+@pytest.mark.parametrize("k", [0, -1, 4])
+def test_k_outside_the_bank_is_refused(k):
+    """K must be between 1 and the number of rows."""
+    with pytest.raises(BadInputError, match="the bank has 3 rows"):
+        ExactIndex(np.eye(3, dtype=np.float32)).search(np.eye(3, dtype=np.float32), k)

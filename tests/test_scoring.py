@@ -1,0 +1,101 @@
+"""Equations 9 and 10, and every zero policy."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tabon.bank import SectionBank
+from tabon.nearest import ExactIndex
+from tabon.scoring import ZERO_POLICIES, aggregate_distances, bank_neighbours
+from tabon.transitions import Transitions
+
+E1, E2 = np.eye(2, dtype=np.float32)
+
+
+def section_bank(rows):
+    """A bank of given rows; zero rows are those without a direction."""
+    rows = np.asarray(rows, dtype=np.float32).reshape(-1, 2)
+    zero = ~rows.any(axis=1)
+    index = ExactIndex(rows[~zero]) if (~zero).any() else None
+    return SectionBank(index, np.flatnonzero(~zero), np.flatnonzero(zero))
+
+
+def moves(rows):
+    """Candidate transitions from unit or zero rows."""
+    rows = np.asarray(rows, dtype=np.float32)
+    return Transitions(rows, ~rows.any(axis=1))
+
+
+BANK = section_bank([E1, 0 * E1, E2, 0 * E1])
+
+
+@given(st.integers(1, 30), st.integers(0, 2**32 - 1))
+def test_aggregation_is_equation_10(k, seed):
+    """Min takes the nearest, knn the mean of the k nearest."""
+    distances = np.sort(np.random.default_rng(seed).random((5, k)), axis=1)
+    np.testing.assert_array_equal(aggregate_distances(distances, "min"), distances.min(axis=1))
+    np.testing.assert_allclose(aggregate_distances(distances, "knn"), distances.mean(axis=1), atol=1e-15)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_min_is_knn_with_one_neighbour(seed):
+    """One neighbour is the nearest."""
+    distances = np.random.default_rng(seed).random((5, 1))
+    np.testing.assert_array_equal(
+        aggregate_distances(distances, "min"), aggregate_distances(distances, "knn")
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "distances", "rows"),
+    [
+        ("neutral", [0.5, 0.5, 0.5, 0.5], [0, 1, 2, 3]),
+        ("match", [0.0, 0.0, 0.5, 0.5], [1, 3, 0, 2]),
+        ("farthest", [1.0, 1.0, 1.0, 1.0], [0, 1, 2, 3]),
+    ],
+)
+def test_a_candidate_without_change(policy, distances, rows):
+    """The named policy gives a zero candidate's distance to zero and to other rows."""
+    found = bank_neighbours(moves([0 * E1]), BANK, 4, policy)
+    assert found.distances[0].tolist() == distances
+    assert found.rows[0].tolist() == rows
+
+
+@pytest.mark.parametrize(
+    ("policy", "distances", "rows"),
+    [
+        ("neutral", [0.0, 0.5, 0.5, 0.5], [0, 1, 2, 3]),
+        ("match", [0.0, 0.5, 0.5, 0.5], [0, 1, 2, 3]),
+        ("farthest", [0.0, 0.5, 1.0, 1.0], [0, 2, 1, 3]),
+    ],
+)
+def test_a_bank_row_without_change(policy, distances, rows):
+    """The named policy gives a changing candidate's distance to zero rows of the bank."""
+    found = bank_neighbours(moves([E1]), BANK, 4, policy)
+    assert found.distances[0].tolist() == distances
+    assert found.rows[0].tolist() == rows
+
+
+@pytest.mark.parametrize("policy", ZERO_POLICIES)
+def test_a_bank_of_zeros_only(policy):
+    """A bank in which nothing ever changed still answers, without NaN."""
+    found = bank_neighbours(moves([E1, 0 * E1]), section_bank([0 * E1, 0 * E1]), 2, policy)
+    assert np.isfinite(found.distances).all()
+    assert found.rows.tolist() == [[0, 1], [0, 1]]
+
+
+@given(
+    st.lists(st.integers(0, 2), min_size=1, max_size=12),
+    st.lists(st.integers(0, 2), min_size=1, max_size=6),
+    st.sampled_from(ZERO_POLICIES),
+    st.data(),
+)
+def test_no_nan_leaves_and_all_is_in_the_unit_interval(bank, candidates, policy, data):
+    """Whatever is zero on either side, distances are numbers in [0, 1], nearest first."""
+    alphabet = np.stack([0 * E1, E1, -E2])
+    k = data.draw(st.integers(1, len(bank)))
+    found = bank_neighbours(moves(alphabet[candidates]), section_bank(alphabet[bank]), k, policy)
+    assert ((found.distances >= 0.0) & (found.distances <= 1.0)).all()
+    assert (np.diff(found.distances, axis=1) >= 0.0).all()
+    assert all(len(set(rows)) == k for rows in found.rows.tolist())

@@ -1,0 +1,148 @@
+"""The on-disk store: survives kill -9 and company, mends damage, shows no text."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+from tabon.encoders import load_encoder
+from tabon.errors import BadInputError
+from tabon.sentence_sets import embed
+from tabon.sentence_store import SentenceStore
+
+HASHING = load_encoder("hashing")
+PRINT = HASHING.fingerprint
+
+
+def test_what_was_written_is_read_bit_for_bit(tmp_path):
+    """Vectors come back as they went in, from another opening of the file."""
+    texts = ["a", "b", "é", "\ud800"]
+    SentenceStore(tmp_path / "s.sqlite").write(PRINT, texts, HASHING.encode(texts))
+    found = SentenceStore(tmp_path / "s.sqlite").read(PRINT, [*texts, "absent"])
+    assert set(found) == set(texts)
+    for text in texts:
+        np.testing.assert_array_equal(found[text], HASHING.encode([text])[0])
+
+
+def test_another_encoder_has_other_keys(tmp_path):
+    """A changed fingerprint finds nothing that another encoder wrote."""
+    from dataclasses import replace
+
+    store = SentenceStore(tmp_path / "s.sqlite")
+    store.write(PRINT, ["a"], HASHING.encode(["a"]))
+    assert store.read(replace(PRINT, weights="other"), ["a"]) == {}
+
+
+def test_no_text_lies_in_the_file_and_it_is_the_owner_s_alone(tmp_path):
+    """Keys are hashes; mode 0600."""
+    store = SentenceStore(tmp_path / "s.sqlite")
+    store.write(PRINT, ["CANARY sentence"], HASHING.encode(["CANARY sentence"]))
+    for path in tmp_path.iterdir():
+        assert b"CANARY" not in path.read_bytes()
+    assert (tmp_path / "s.sqlite").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_damaged_row_is_made_anew(tmp_path):
+    """A vector whose bytes changed is not used: it is encoded and written again."""
+    import sqlite3
+
+    store = SentenceStore(tmp_path / "s.sqlite")
+    store.write(PRINT, ["a", "b"], HASHING.encode(["a", "b"]))
+    with sqlite3.connect(tmp_path / "s.sqlite") as connection:
+        connection.execute("UPDATE embeddings SET vector = zeroblob(1024)")
+    connection.close()
+    assert store.read(PRINT, ["a", "b"]) == {}
+    table = embed(["a", "b"], HASHING, store=store)
+    np.testing.assert_array_equal(table.vectors, HASHING.encode(["a", "b"]))
+    assert set(store.read(PRINT, ["a", "b"])) == {"a", "b"}
+
+
+def test_a_file_that_is_no_store_is_refused_with_the_way_out(tmp_path):
+    """A damaged store is named, and that it may be deleted."""
+    (tmp_path / "s.sqlite").write_bytes(b"not a database, not at all, but long enough" * 100)
+    with pytest.raises(BadInputError, match="it is only a cache: delete it"):
+        SentenceStore(tmp_path / "s.sqlite")
+
+
+def test_a_place_that_cannot_be_written_is_refused_with_the_way_out(tmp_path):
+    """A folder in the store's place gives one sentence."""
+    with pytest.raises(BadInputError, match="--store"):
+        SentenceStore(tmp_path)
+
+
+WRITER = """
+    import os, sys
+    from pathlib import Path
+    from tabon.encoders import load_encoder
+    from tabon.sentence_store import SentenceStore
+    encoder = load_encoder("hashing")
+    for line in sys.stdin:
+        start, endless = line.split()
+        writer = os.fork()
+        if writer == 0:
+            store, number = SentenceStore(Path(sys.argv[1])), int(start)
+            while endless == "1" or number < int(start) + 100:
+                lot = [f"sentence {number + i}" for i in range(20)]
+                store.write(encoder.fingerprint, lot, encoder.encode(lot))
+                print(f"kept {number + 20}", flush=True)
+                number += 20
+            os._exit(0)
+        print(f"writer {writer}", flush=True)
+        os.waitpid(writer, 0)
+        print("gone", flush=True)
+"""
+
+
+def start_writers(path):
+    """Start a process that forks writers on request."""
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(WRITER), path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_killed_writer_loses_nothing_that_was_kept(tmp_path):
+    """Kill -9 at random moments: every acknowledged vector is there, whole, and writing goes on."""
+    path, rng, kept = tmp_path / "s.sqlite", random.Random(0), 0
+    with start_writers(path) as writers:
+        for _ in range(25):
+            print(kept, 1, file=writers.stdin, flush=True)
+            lines, writer = [], None
+            while writer is None or len(lines) < 2:
+                line = writers.stdout.readline().split()
+                if line[0] == "writer":
+                    writer = int(line[1])
+                lines.append(line)
+            time.sleep(rng.uniform(0.0, 0.02))
+            os.kill(writer, signal.SIGKILL)
+            while lines[-1] != ["gone"]:
+                lines.append(writers.stdout.readline().split())
+            kept = max([kept, *(int(line[1]) for line in lines if line[0] == "kept")])
+            texts = [f"sentence {i}" for i in range(kept)]
+            found = SentenceStore(path).read(PRINT, texts)
+            assert set(found) == set(texts)
+        writers.stdin.close()
+    np.testing.assert_array_equal(found["sentence 3"], HASHING.encode(["sentence 3"])[0])
+
+
+def test_two_processes_may_write_at_once(tmp_path):
+    """Two writers of overlapping sentences both finish, and all vectors are right."""
+    path = tmp_path / "s.sqlite"
+    SentenceStore(path)
+    with start_writers(path) as one, start_writers(path) as two:
+        for process, start in ((one, 0), (two, 40)):
+            print(start, 0, file=process.stdin, flush=True)
+        for process in (one, two):
+            process.communicate()
+    assert (one.returncode, two.returncode) == (0, 0)
+    texts = [f"sentence {i}" for i in range(140)]
+    found = SentenceStore(path).read(PRINT, texts)
+    np.testing.assert_array_equal(np.stack([found[text] for text in texts]), HASHING.encode(texts))

@@ -1,0 +1,107 @@
+"""Equation 6 over ragged sets: grouping by shape changes nothing."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import as_printed
+from strategies import unit_rows
+from tabon import transitions as module
+from tabon.distances import DISTANCES, get_distance, transition
+from tabon.errors import EmptySectionError
+from tabon.sentence_sets import RaggedSets
+from tabon.transitions import NORM_FLOOR, transitions
+
+TABLE = unit_rows(np.random.default_rng(7), 30).astype(np.float32)
+ALL = [get_distance(name) for name in DISTANCES]
+sets = st.lists(st.integers(0, 29), min_size=1, max_size=6)
+many_pairs = st.lists(st.tuples(sets, sets), min_size=1, max_size=12)
+
+
+def ragged(pairs):
+    """Lay the two sides of pairs out."""
+    return (RaggedSets.of([pair[side] for pair in pairs]) for side in (0, 1))
+
+
+@given(many_pairs)
+def test_a_batch_is_equation_6_pair_by_pair(pairs):
+    """Every row is the direction of the printed T(A, B) of its own pair."""
+    prior, current = ragged(pairs)
+    for name, found in zip(DISTANCES, transitions(ALL, TABLE, prior=prior, current=current), strict=True):
+        for i in range(len(pairs)):
+            a, b = (list(TABLE[side[i]].astype(np.float64)) for side in (prior, current))
+            expected = as_printed.DISTANCES[name](a, b)
+            norm = np.linalg.norm(expected)
+            if norm < NORM_FLOOR:
+                assert found.zero[i]
+            else:
+                np.testing.assert_allclose(found.directions[i], expected / norm, atol=1e-5)
+
+
+@given(many_pairs, st.sampled_from([1, 200, 5_000]))
+def test_the_size_of_stacks_does_not_change_a_bit(pairs, numbers):
+    """A pair alone and a pair in company give the same bits, however stacks are cut."""
+    prior, current = ragged(pairs)
+    whole = transitions(ALL, TABLE, prior=prior, current=current)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "STACK_NUMBERS", numbers)
+        cut = transitions(ALL, TABLE, prior=prior, current=current)
+    for one, other in zip(whole, cut, strict=True):
+        np.testing.assert_array_equal(one.directions, other.directions)
+
+
+@given(st.lists(sets, min_size=1, max_size=8))
+def test_no_change_is_exactly_zero(lists):
+    """Equal sets give a zero row and the mark of it, under every distance."""
+    both = RaggedSets.of(lists)
+    for found in transitions(ALL, TABLE, prior=both, current=both):
+        assert found.zero.all()
+        np.testing.assert_array_equal(found.directions, 0.0)
+
+
+@pytest.mark.parametrize(("factor", "is_zero"), [(0.5, True), (2.0, False)])
+def test_the_norm_floor_divides_change_from_noise(factor, is_zero):
+    """Half the floor has no direction, twice the floor has one."""
+    angle = factor * NORM_FLOOR
+    table = np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]], dtype=np.float32)
+    [found] = transitions(
+        [get_distance("mean-shift")], table, prior=RaggedSets.of([[0]]), current=RaggedSets.of([[1]])
+    )
+    assert found.zero.tolist() == [is_zero]
+
+
+def test_directions_have_unit_norm():
+    """A row is a unit vector or zero, nothing between."""
+    rng = np.random.default_rng(3)
+    prior, current = (RaggedSets.of([rng.integers(0, 30, size=4).tolist() for _ in range(50)]) for _ in "ab")
+    for found in transitions(ALL, TABLE, prior=prior, current=current):
+        norms = np.linalg.norm(found.directions[~found.zero].astype(np.float64), axis=1)
+        np.testing.assert_allclose(norms, 1.0, atol=1e-6)
+
+
+def test_an_empty_set_is_refused():
+    """T is defined for non-empty sets only."""
+    with pytest.raises(EmptySectionError, match="leave empty pairs out"):
+        transitions(ALL, TABLE, prior=RaggedSets.of([[]]), current=RaggedSets.of([[1]]))
+
+
+def test_no_pairs_give_no_rows():
+    """An empty batch is an empty result."""
+    [found] = transitions([transition_of_nothing], TABLE, prior=RaggedSets.of([]), current=RaggedSets.of([]))
+    assert found.directions.shape == (0, 8)
+
+
+def transition_of_nothing(cost):
+    """Never called."""
+    raise AssertionError(cost)
+
+
+def test_the_stack_form_and_the_batch_agree():
+    """`transition` on raw vectors is the batch on ids."""
+    prior, current = RaggedSets.of([[1, 2, 3]]), RaggedSets.of([[4, 5]])
+    for name, found in zip(DISTANCES, transitions(ALL, TABLE, prior=prior, current=current), strict=True):
+        raw = transition(
+            get_distance(name), prior=TABLE[[1, 2, 3]].astype(float), current=TABLE[[4, 5]].astype(float)
+        )
+        np.testing.assert_allclose(found.directions[0], raw / np.linalg.norm(raw), atol=1e-6)
