@@ -91,6 +91,10 @@ class TransitionBank:
             section: SetPairs(*(table.rows_of(side) for side in zip(*sides, strict=True)))
             for section, sides in split.items()
         }
+        if not any(len(both.present()) for both in pairs.values()):
+            raise BadInputError(
+                "no transition has findings, or impression, in both of its reports; check the sections"
+            )
         facts = {
             "format": BANK_FORMAT,
             "fingerprint": asdict(Fingerprint.of(loaded)),

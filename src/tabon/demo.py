@@ -101,13 +101,24 @@ def _worth(records: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
 
 def _rows(picks: Mapping[tuple[str, str], Sequence[Selection]], worth: NDArray[np.float64]) -> Iterator[Row]:
     """Put each method beside the expected random pick and the best possible one."""
-    random, oracle = float(worth.mean()), float(worth.max(axis=1).mean())
-    yield Row("random (expected)", random, 0.0)
+    random, oracle = worth.mean(axis=1), worth.max(axis=1)
+    yield Row("random (expected)", float(random.mean()), 0.0)
     for (distance, aggregate), selections in picks.items():
-        value = float(np.mean([_worth_of(pick, row) for row, pick in zip(worth, selections, strict=True)]))
-        gap = (value - random) / (oracle - random) if oracle > random else None
-        yield Row(f"{distance} / {aggregate}", value, gap)
-    yield Row("oracle", oracle, 1.0)
+        chosen = np.array([_worth_of(pick, row) for row, pick in zip(worth, selections, strict=True)])
+        yield _compared(f"{distance} / {aggregate}", chosen, random, oracle)
+    yield Row("oracle", float(oracle.mean()), 1.0)
+
+
+def _compared(
+    method: str, chosen: NDArray[np.float64], random: NDArray[np.float64], oracle: NDArray[np.float64]
+) -> Row:
+    """Compare picks with the expected random pick, query by query."""
+    gap = float((oracle - random).mean())
+    if gap == 0.0:
+        return Row(method, float(chosen.mean()))
+    gains = (chosen - random) / gap
+    error = float(gains.std() / np.sqrt(len(gains)))
+    return Row(method, float(chosen.mean()), float(gains.mean()), error)
 
 
 def _worth_of(pick: Selection, drafts: NDArray[np.float64]) -> float:

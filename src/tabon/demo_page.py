@@ -17,7 +17,16 @@ class Row:
 
     method: str
     state_f1: float
-    gap_closed: float | None  # (method - random) / (oracle - random); None where there is no gap
+    gap_closed: float | None = None  # (method - random) / (oracle - random); None where there is no gap
+    standard_error: float = 0.0  # of the gap closed, over queries
+
+    def gap(self) -> str:
+        """Write the gap closed with its standard error.
+
+        >>> Row("novelty / min", 0.5, 0.081, 0.052).gap()
+        '8% ± 5%'
+        """
+        return "–" if self.gap_closed is None else f"{self.gap_closed:.0%} ± {self.standard_error:.0%}"
 
 
 PAGE = Template("""<!doctype html>
@@ -40,7 +49,8 @@ small{color:#4c5263}
 <p>Simulated patients, simulated drafts, the real encoder. Research use only; not a medical device.</p>
 <table><tr><th>method<th>state-F1<th>gap closed<th></tr>$rows</table>
 <p><small>state-F1: agreement of the chosen draft with the simulated truth. Gap closed: 0 % is a random pick,
-100 % the best draft each time. $queries queries, $drafts drafts each.<br>$signature</small></p>
+100 % the best draft each time; ± one standard error. $queries queries,
+$drafts drafts each.<br>$signature</small></p>
 <h2>Some queries</h2>$examples
 </body></html>
 """)
@@ -61,10 +71,10 @@ def demo_page(
 
 def _row(row: Row) -> str:
     """Return one line of the table with its bar."""
-    gap = row.gap_closed or 0.0
-    kind = "bar minus" if gap < 0 else "bar"
-    bar = f'<span class="{kind}" style="width:{abs(gap) * 12:.2f}rem"></span>'
-    cells = f'<td class="number">{row.state_f1:.3f}<td class="number">{gap:.0%}<td>{bar}'
+    closed = row.gap_closed or 0.0
+    kind = "bar minus" if closed < 0 else "bar"
+    bar = f'<span class="{kind}" style="width:{abs(closed) * 12:.2f}rem"></span>'
+    cells = f'<td class="number">{row.state_f1:.3f}<td class="number">{row.gap()}<td>{bar}'
     return f"<tr><td>{escape(row.method)}{cells}</tr>"
 
 

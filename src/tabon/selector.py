@@ -79,6 +79,8 @@ class Selector:
         self, prior: Report | str, candidates: Sequence[Report | str], *, patient: str | None = None
     ) -> Selection:
         """Choose among drafts of one visit, given the patient's prior report."""
+        if isinstance(candidates, str | Mapping):
+            raise BadInputError("candidates is one draft; give a list of drafts")
         drafts = tuple(map(_report, candidates))
         query = Query(id="", priors=(_report(prior),), candidates=drafts, patient=patient)
         return self.select_many([query])[0]
@@ -223,13 +225,20 @@ def _flags(query: Query, split: _Split, scored: Mapping[Section, _Scored | None]
             yield f"prior-lacks:{section}"
         elif part is None and split.pairs(section):
             yield f"bank-lacks:{section}"
-        for number, draft in enumerate(query.candidates):
-            if not split.drafts[number][section]:
-                yield f"draft-lacks:{section}:{number}"
-            if len(draft.section(section)) > LONG_SECTION:
-                yield f"long-section:{section}:{number}"
+        if len(query.prior.section(section)) > LONG_SECTION:
+            yield f"long-section:{section}"
+        yield from _draft_flags(query, split, section)
         if part is not None:
             yield from _no_change(section, split.pairs(section), part)
+
+
+def _draft_flags(query: Query, split: _Split, section: Section) -> Iterator[str]:
+    """Yield what is to be known of each draft's section, scored or not."""
+    for number, draft in enumerate(query.candidates):
+        if not split.drafts[number][section]:
+            yield f"draft-lacks:{section}:{number}"
+        if len(draft.section(section)) > LONG_SECTION:
+            yield f"long-section:{section}:{number}"
 
 
 def _no_change(section: Section, pairs: list[int], part: _Scored) -> Iterator[str]:

@@ -6,7 +6,6 @@ import click
 
 from tabon.cli.shared_options import no_store_option, open_store, progress_bar, says_no, store_option
 from tabon.demo import DemoResult, run_demo
-from tabon.demo_page import Row
 from tabon.simulate import SimulationSettings
 
 
@@ -40,15 +39,10 @@ def demo(out: Path, patients: int, seed: int, encoder: str, store: Path | None, 
     click.echo(f"wrote {', '.join(map(str, result.files))}", err=True)
 
 
-def gap(row: Row) -> str:
-    """Write the share of the gap that is closed; a dash where there is no gap."""
-    return "–" if row.gap_closed is None else f"{row.gap_closed:.0%}"
-
-
 def table(result: DemoResult) -> str:
     """Lay the rows out for a terminal."""
-    lines = [f"{'method':<22} {'state-F1':>8} {'gap closed':>11}"]
-    lines += [f"{row.method:<22} {row.state_f1:>8.3f} {gap(row):>11}" for row in result.rows]
+    lines = [f"{'method':<22} {'state-F1':>8} {'gap closed':>12}"]
+    lines += [f"{row.method:<22} {row.state_f1:>8.3f} {row.gap():>12}" for row in result.rows]
     lines += [
         "",
         f"{result.queries} queries against {result.transitions} training transitions, simulated cohort",

@@ -4,7 +4,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from tabon.encoders.protocol import EncoderFingerprint, Matrix, SentenceEncoder
+from tabon.encoders.protocol import EncoderFingerprint, Matrix, SentenceEncoder, as_matrix
 from tabon.errors import EncoderError
 
 PROBES = (
@@ -17,13 +17,14 @@ PROBE_DECIMALS = 3
 
 def _unit_rows(rows: object) -> Matrix:
     """Return float32 rows of unit norm; a zero row is left as it is and refused later."""
-    matrix = np.asarray(rows, dtype=np.float32)
+    matrix = as_matrix(rows)
     if matrix.ndim != 2:  # noqa: PLR2004  # rows and columns
         raise EncoderError(
             f"encode returned an array of {matrix.ndim} dimensions; return one row per sentence"
         )
-    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return np.divide(matrix, np.where(norms == 0.0, 1.0, norms), dtype=np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):  # NaN and infinity are refused later
+        norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+        return np.divide(matrix, np.where(norms == 0.0, 1.0, norms), dtype=np.float32)
 
 
 class CustomEncoder:

@@ -89,6 +89,10 @@ def _snapshot(model: HubModel) -> Path:
     wanted = {"repo_id": model.repository, "revision": model.revision, "ignore_patterns": ["*.bin", "onnx/*"]}
     try:
         return Path(hub.snapshot_download(**wanted, local_files_only=True))
+    except errors.HFValidationError:
+        raise UnknownNameError(
+            "encoder", model.repository, [*ENCODERS, "a folder", "owner/model@revision"]
+        ) from None
     except errors.LocalEntryNotFoundError:
         pass
     try:

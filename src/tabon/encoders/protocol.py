@@ -46,13 +46,24 @@ class Encoder(Protocol):
         """Return one unit row per sentence; a row depends on its sentence alone."""
 
 
+def as_matrix(rows: Any) -> Matrix:  # noqa: ANN401
+    """Return an encoder's answer as float32; what is not numbers is refused without quoting it."""
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(rows, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise EncoderError(
+            "the encoder did not return rows of numbers; return one row of floats per sentence"
+        ) from None
+
+
 def checked_rows(rows: Any, count: int, dimension: int) -> Matrix:  # noqa: ANN401
     """Refuse what cannot be sentence embeddings, then return float32 rows.
 
     >>> checked_rows([[0.6, 0.8]], count=1, dimension=2).tolist()
     [[0.6000000238418579, 0.800000011920929]]
     """
-    matrix = np.asarray(rows, dtype=np.float32)
+    matrix = as_matrix(rows)
     if matrix.shape != (count, dimension):
         raise EncoderError(
             f"the encoder returned shape {matrix.shape} for {count} sentences, expected "

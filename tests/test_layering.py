@@ -1,0 +1,201 @@
+"""Imports point one way, only the doors speak, and functions stay short."""
+
+import ast
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+import tabon
+
+ROOT = Path(tabon.__file__).parent
+LAYERS = [  # from low to high; a module imports only from lower layers
+    {"errors"},
+    {"_registry", "_extras", "atomic_files"},
+    {"reports"},
+    {"sentences"},
+    {"encoders"},
+    {"sentence_store"},
+    {"sentence_sets"},
+    {"transport"},
+    {"distances"},
+    {"transitions"},
+    {"records"},
+    {"signature"},
+    {"nearest"},
+    {"bank_files"},
+    {"bank"},
+    {"scoring"},
+    {"selection"},
+    {"selector"},
+    {"simulate", "cohort"},
+    {"demo_page"},
+    {"demo", "doctor"},
+    {"cli"},
+]
+HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
+PACKAGES = {"encoders", "simulate", "cohort", "cli"}  # their modules may import each other
+MAY_IMPORT = {"simulate": {"errors", "reports"}}  # stands apart from the method it tests
+DOORS = {"cli"}
+VAGUE = {"utils", "util", "helpers", "common", "base", "misc"}
+LONGEST_FUNCTION, MEDIAN_FUNCTION, LONGEST_FILE = 60, 12, 400
+
+FILES = sorted(ROOT.rglob("*.py"))
+TREES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+BELOW_THE_DOORS = [name for name in TREES if name.partition("/")[0] not in DOORS]
+
+
+def part_of(name):
+    """Return the module or package of a file: `cli/bank.py` is part of `cli`."""
+    return name.partition("/")[0].removesuffix(".py")
+
+
+def imported(tree):
+    """Yield the dotted names that a file imports, wherever in it; `from a import b` as a.b."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def own_parts(tree):
+    """Yield the parts of tabon that a file imports; "" stands for the package root."""
+    for name in imported(tree):
+        package, _, rest = name.partition(".")
+        if package == "tabon":
+            part = rest.partition(".")[0]
+            yield part if part in HEIGHT else ""
+
+
+def dotted(node):
+    """Write an attribute chain as it stands in the code; empty for anything else."""
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def mentions(tree):
+    """Yield every name and attribute chain of a file."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name):
+            yield dotted(node)
+
+
+def calls(tree):
+    """Yield the names that a file calls."""
+    return (dotted(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def functions(tree):
+    """Yield the functions and methods of a file, nested ones too."""
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def length(function):
+    """Count the lines from `def` to the end."""
+    return function.end_lineno - function.lineno + 1
+
+
+def test_every_module_has_its_layer():
+    """A new module is put into the order on purpose."""
+    parts = {part_of(name) for name in TREES} - {"__init__"}
+    assert parts == set(HEIGHT)
+
+
+@pytest.mark.parametrize("name", [name for name in TREES if name != "__init__.py"])
+def test_imports_point_one_way(name):
+    """A module imports only what stands lower; siblings only inside a package."""
+    part = part_of(name)
+    for other in own_parts(TREES[name]):
+        assert other, f"{name} imports the package root"
+        if other == part:
+            assert part in PACKAGES
+        else:
+            assert HEIGHT[other] < HEIGHT[part], f"{name} imports {other}"
+            assert other in MAY_IMPORT.get(part, HEIGHT)
+
+
+def test_names_in_tables_point_one_way_too():
+    """Dotted names that are looked up at run time lead down or to the same part."""
+    seen = 0
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            text = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and text.startswith("tabon.") and ":" in text and " " not in text:
+                seen += 1
+                other = text.partition(":")[0].split(".")[1]
+                assert HEIGHT[other] <= HEIGHT[part_of(name)], f"{name} looks up {text}"
+    assert seen >= 4
+
+
+def test_the_package_root_opens_no_door():
+    """`import tabon` does not import the command line, the demo or the doctor."""
+    assert not {"cli", "demo", "demo_page", "doctor", "simulate", "cohort", ""} & set(own_parts(TREES["__init__.py"]))
+
+
+@pytest.mark.parametrize("name", BELOW_THE_DOORS)
+def test_nothing_below_the_doors_speaks_or_reads_the_environment(name):
+    """No print, no standard stream, no environment, no logging set up, no warning filter, no exit."""
+    forbidden = {
+        "os.environ",
+        "os.environb",
+        "os.getenv",
+        "os.putenv",
+        "os.unsetenv",
+        "sys.stdin",
+        "sys.stdout",
+        "sys.stderr",
+        "sys.exit",
+        "sys.argv",
+        "warnings.filterwarnings",
+        "warnings.simplefilter",
+        "warnings.catch_warnings",
+        "logging.basicConfig",
+        "logging.disable",
+    }
+    assert not forbidden & {*mentions(TREES[name]), *imported(TREES[name])}
+    spoken = {"print", "input", "exit", "quit", "breakpoint"}
+    assert not spoken & set(calls(TREES[name]))
+    assert not {"click", "logging.config", "logging.handlers"} & set(imported(TREES[name]))
+    handlers = {"addHandler", "setLevel", "addFilter"}
+    assert not handlers & {call.rpartition(".")[2] for call in calls(TREES[name])}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_no_file_is_called_after_nothing(name):
+    """Nothing is called utils, helpers, common, base or misc."""
+    assert not VAGUE & {part.strip("_") for part in name.removesuffix(".py").split("/")}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_nothing_that_runs_data_as_code(name):
+    """No pickle, no eval or exec, no shell, no remote code of models."""
+    tree = TREES[name]
+    modules = {part for dotted_name in imported(tree) for part in dotted_name.split(".")}
+    assert not {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"} & modules
+    called = set(calls(tree))
+    assert not {"eval", "exec", "compile", "__import__", "os.system", "torch.load", "np.load"} & called
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg in {"trust_remote_code", "allow_pickle", "shell"}:
+            assert isinstance(node.value, ast.Constant)
+            assert node.value.value is False
+        assert not (isinstance(node, ast.Constant) and node.value in ("trust_remote_code", "allow_pickle"))
+
+
+def test_functions_are_short():
+    """No function is longer than a screen, and the median one is a dozen lines at most."""
+    lengths = {
+        f"{name}:{function.name}": length(function)
+        for name, tree in TREES.items()
+        for function in functions(tree)
+    }
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FUNCTION} == {}
+    assert median(lengths.values()) <= MEDIAN_FUNCTION
+
+
+def test_files_are_short():
+    """No file is over 400 lines."""
+    lines = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
+    assert {name: count for name, count in lines.items() if count > LONGEST_FILE} == {}
