@@ -105,7 +105,8 @@ def test_a_tiny_mpnet_of_the_paper_s_architecture_loads(tmp_path):
 def tiny_mpnet(folder: Path) -> Path:
     """Save a random MPNet of two small layers as a sentence-transformers folder."""
     import torch
-    from sentence_transformers import SentenceTransformer, models
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
     from tokenizers import Tokenizer, pre_tokenizers
     from tokenizers import models as token_models
     from transformers import MPNetConfig, MPNetModel, PreTrainedTokenizerFast
@@ -129,8 +130,8 @@ def tiny_mpnet(folder: Path) -> Path:
     inner = folder.parent / "inner"
     model.save_pretrained(inner)
     fast.save_pretrained(inner)
-    transformer = models.Transformer(str(inner), max_seq_length=32)
-    SentenceTransformer(modules=[transformer, models.Pooling(16)], device="cpu").save(str(folder))
+    transformer = modules.Transformer(str(inner), max_seq_length=32)
+    SentenceTransformer(modules=[transformer, modules.Pooling(16)], device="cpu").save(str(folder))
     return folder
 
 

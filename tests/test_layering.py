@@ -28,7 +28,8 @@ LAYERS = [  # from low to high; a module imports only from lower layers
     {"scoring"},
     {"selection"},
     {"selector"},
-    {"simulate", "cohort"},
+    {"simulate"},
+    {"cohort"},
     {"demo_page"},
     {"demo", "doctor"},
     {"cli"},
@@ -132,7 +133,9 @@ def test_names_in_tables_point_one_way_too():
 
 def test_the_package_root_opens_no_door():
     """`import tabon` does not import the command line, the demo or the doctor."""
-    assert not {"cli", "demo", "demo_page", "doctor", "simulate", "cohort", ""} & set(own_parts(TREES["__init__.py"]))
+    assert not {"cli", "demo", "demo_page", "doctor", "simulate", "cohort", ""} & set(
+        own_parts(TREES["__init__.py"])
+    )
 
 
 @pytest.mark.parametrize("name", BELOW_THE_DOORS)

@@ -117,10 +117,14 @@ def embed(
 def _encode(
     sentences: list[str], encoder: Encoder, store: SentenceStore | None, progress: Progress | None
 ) -> dict[str, Matrix]:
-    """Encode sentences some thousands at a time, and keep each lot before the next."""
+    """Encode sentences some thousands at a time, and keep each lot before the next.
+
+    Lots are of like length, which lets an encoder fill its batches.
+    """
     found: dict[str, Matrix] = {}
+    by_length = sorted(sentences, key=len)
     for start in range(0, len(sentences), ENCODE_AT_ONCE):
-        lot = sentences[start : start + ENCODE_AT_ONCE]
+        lot = by_length[start : start + ENCODE_AT_ONCE]
         vectors = checked_rows(encoder.encode(lot), len(lot), encoder.fingerprint.dimension)
         if store is not None:
             store.write(encoder.fingerprint, lot, vectors)

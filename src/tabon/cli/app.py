@@ -3,9 +3,11 @@
 import click
 
 from tabon.cli.bank import bank
+from tabon.cli.cohort import cohort
 from tabon.cli.demo import demo
 from tabon.cli.doctor import doctor
 from tabon.cli.select import select
+from tabon.cli.simulate import simulate
 
 
 @click.group(epilog="Research use only. Not a medical device.")
@@ -18,5 +20,5 @@ def main() -> None:
     """
 
 
-for command in (bank, select, demo, doctor):
+for command in (bank, cohort, select, simulate, demo, doctor):
     main.add_command(command)

@@ -1,4 +1,4 @@
-"""Tables on disk, row by row: CSV (plain, gzip, zstd), JSON objects, JSON Lines, Parquet.
+"""Tables on disk, row by row: CSV (plain, gzip, zstd), JSON objects and arrays, JSON Lines, Parquet.
 
 Memory does not grow with the file. A missing column is named, a truncated file
 is an error that names the file, a row that does not fit is the reader's to report.
@@ -23,6 +23,7 @@ from tabon.errors import BadInputError
 FIELD_LIMIT = min(sys.maxsize, 2**31 - 1)  # a whole report may stand in one field of a CSV file
 CHUNK = 2**18  # characters of a JSON text that are read at once
 LONGEST_VALUE = 2**24  # characters of one member of a JSON object; a longer one is taken for damage
+PACKED = 256  # bytes that are unpacked at once; a repetitive file may hold megabytes in them
 _DECODER = json.JSONDecoder()
 _BLANKS = re.compile(r"[ \t\r\n]+")
 
@@ -44,13 +45,15 @@ def find_file(folder: Path, *names: str) -> Path:
     raise BadInputError(f"{folder} has no file {' or '.join(names)}; check the folder and the download")
 
 
-def read_csv(path: Path, columns: Iterable[str] = ()) -> Iterator[Row]:
+def read_csv(path: Path, columns: Iterable[str] = (), *, delimiter: str = ",") -> Iterator[Row]:
     """Yield the rows of a CSV file; the columns named must be there."""
     csv.field_size_limit(FIELD_LIMIT)
     with _whole(path), open_text(path) as file:
-        reader = csv.reader(file, strict=True)
+        reader = csv.reader(file, strict=True, delimiter=delimiter)
         header = next(reader, [])
         check_columns(path, header, columns)
+        if not header:
+            raise EOFError  # the file is empty
         row, line, is_short = None, reader.line_num + 1, False
         for fields in reader:
             begin, line = line, reader.line_num + 1
@@ -79,6 +82,19 @@ def read_json_object(path: Path) -> Iterator[tuple[str, Any]]:
             text.step(":")
             yield key, text.value()
             mark = text.step(",}")
+        if text.peek():
+            raise ValueError("more than one JSON value")
+
+
+def read_json_array(path: Path) -> Iterator[Any]:
+    """Yield the items of one large JSON array, in which NaN may stand as Python writes it."""
+    with _whole(path), open_text(path) as file:
+        text = _JsonText(file)
+        text.step("[")
+        mark = text.step("]") if text.peek() == "]" else ","
+        while mark == ",":
+            yield text.value()
+            mark = text.step(",]")
         if text.peek():
             raise ValueError("more than one JSON value")
 
@@ -186,8 +202,8 @@ def open_text(path: Path) -> Iterator[IO[str]]:
 @contextmanager
 def open_bytes(path: Path) -> Iterator[Any]:
     """Open a file as bytes, unpacking .gz and .zst."""
-    if path.suffix == ".gz" and path.stat().st_size == 0:
-        raise EOFError  # gzip takes it for a whole file
+    if path.suffix in {".gz", ".zst"} and path.stat().st_size == 0:
+        raise EOFError  # would be taken for a whole file
     with _opener(path)(path) as file:
         yield file
 
@@ -211,7 +227,7 @@ class _ZstdFile(RawIOBase):
         """Begin before the first frame."""
         self._file, self._new_frame = file, new_frame
         self._frame: Any = None
-        self._packed = self._ready = b""
+        self._packed, self._ready = b"", memoryview(b"")
 
     def readable(self) -> bool:
         """Say that it can be read."""
@@ -221,7 +237,7 @@ class _ZstdFile(RawIOBase):
         """Unpack the next bytes."""
         while not self._ready and (self._packed or self._fetch()):
             self._frame = self._frame or self._new_frame()
-            self._ready = self._frame.decompress(self._packed)
+            self._ready = memoryview(self._frame.decompress(self._packed))
             self._packed = self._frame.unused_data
             if self._frame.eof:
                 self._frame = None
@@ -231,7 +247,7 @@ class _ZstdFile(RawIOBase):
 
     def _fetch(self) -> bool:
         """Read packed bytes; False at the end of the file."""
-        self._packed = self._file.read(4096)
+        self._packed = self._file.read(PACKED)
         if not self._packed and self._frame is not None:
             raise EOFError
         return bool(self._packed)
@@ -252,7 +268,7 @@ def _whole(path: Path) -> Iterator[None]:
     except (EOFError, csv.Error, ValueError, OSError, zlib.error) as error:
         raise _truncated(path, error) from error
     except Exception as error:
-        if type(error).__module__.partition(".")[0] not in {"zstandard"}:
+        if type(error).__module__.partition(".")[0] != "zstandard":
             raise
         raise _truncated(path, error) from error
 

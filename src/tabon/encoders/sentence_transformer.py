@@ -7,8 +7,9 @@ several such batches run side by side. Shapes are then a property of the
 sentence, and so are the bits. It is also faster than padding.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ import numpy as np
 from tabon._extras import require
 from tabon.encoders.protocol import EncoderFingerprint, Matrix
 from tabon.errors import EncoderError
+
+Tokens = Mapping[str, list[list[int]]]  # one list a sentence, for each thing the model reads
 
 BATCH = 8
 SETTINGS_FILES = ("*.json", "*.txt", "*.model", "*_Pooling/*.json", "*_Dense/*.json", "*_Normalize/*.json")
@@ -111,29 +114,32 @@ class SentenceTransformerEncoder:
     def encode(self, sentences: list[str], /) -> Matrix:
         """Return one unit row per sentence; the same bits in whatever company."""
         texts = [sentence.encode("utf-8", "replace").decode() for sentence in sentences]
+        tokens = self._tokens(texts)
+        batches = list(batches_of_one_length([len(ids) for ids in tokens["input_ids"]]))
         rows = np.empty((len(texts), self.fingerprint.dimension), dtype=np.float32)
         threads = self._torch.get_num_threads()
         try:
             with ThreadPoolExecutor(threads, initializer=self._torch.set_num_threads, initargs=(1,)) as pool:
-                batches = list(batches_of_one_length(self._token_lengths(texts)))
-                filled = pool.map(self._forward, ([texts[i] for i in batch] for batch in batches))
-                for batch, vectors in zip(batches, filled, strict=True):
+                for batch, vectors in zip(
+                    batches, pool.map(partial(self._forward, tokens), batches), strict=True
+                ):
                     rows[batch] = vectors
         finally:
             self._torch.set_num_threads(threads)
         return rows
 
-    def _token_lengths(self, texts: list[str]) -> list[int]:
-        """Count the tokens of each sentence as the model will see them."""
+    def _tokens(self, texts: list[str]) -> Tokens:
+        """Return what the model reads of each sentence: its token ids and whatever goes with them."""
         limit = self.fingerprint.max_tokens or None
-        tokens = self._model.tokenizer(texts, truncation=limit is not None, max_length=limit)
-        return [len(ids) for ids in tokens["input_ids"]]
+        tokens: Tokens = self._model.tokenizer(texts, truncation=limit is not None, max_length=limit)
+        return tokens
 
-    def _forward(self, texts: list[str]) -> Matrix:
+    def _forward(self, tokens: Tokens, batch: list[int]) -> Matrix:
         """Run one batch, filled up to `BATCH` with copies of its last sentence."""
-        full = texts + texts[-1:] * (BATCH - len(texts))
+        full = batch + batch[-1:] * (BATCH - len(batch))
+        features = {name: self._torch.tensor([rows[i] for i in full]) for name, rows in tokens.items()}
         with self._torch.inference_mode():
-            vectors = self._model(self._model.preprocess(full))["sentence_embedding"]
+            vectors = self._model(features)["sentence_embedding"]
             unit = self._torch.nn.functional.normalize(vectors, dim=1)
-        rows: Matrix = unit[: len(texts)].numpy()
+        rows: Matrix = unit[: len(batch)].numpy()
         return rows

@@ -1,0 +1,105 @@
+"""`tabon cohort`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from tabon._registry import check_name
+from tabon.cli.shared_options import says_no
+from tabon.cohort.audit import audit_table
+from tabon.cohort.building import build_cohort
+from tabon.cohort.datasets import GENERIC, get_dataset
+from tabon.cohort.linking import Rules
+from tabon.cohort.visits import DataSet, Egress
+from tabon.errors import BadInputError
+
+
+@click.command()
+@click.argument("dataset")
+@click.argument("folder", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="The cohort folder."
+)
+@click.option("--seed", default=0, show_default=True, help="Chooses the view of a patient who has both.")
+@click.option(
+    "--sections",
+    type=click.Choice(["any", "both"]),
+    default="any",
+    show_default=True,
+    help="What a visit must have.",
+)
+@click.option("--history", default=1, show_default=True, help="Earlier visits kept as priors; 0 keeps all.")
+@click.option(
+    "--shares",
+    default="0.872,0.063,0.065",
+    show_default=True,
+    help="Train, valid and test shares for a data set without splits.",
+)
+@click.option(
+    "--columns", help="For `generic`: the column map, such as patient=PID,date=When,report=Text,view=View."
+)
+@click.option(
+    "--egress", help="Where the reports may be sent: none, zero-retention or any. You answer for it."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the audit as JSON instead.")
+@says_no
+def cohort(dataset: str, folder: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
+    """Link the visits of DATASET in FOLDER into transitions, in strict order of time.
+
+    DATASET is rexgradient, mimic-cxr, chexpert-plus, padchest, padchest-gr,
+    covid-chestxray or generic. Writes train, valid and test transitions, every
+    row that was left out with its reason, the rules and the audit.
+    """
+    chosen = choose(dataset, options["columns"])
+    egress: Egress | None = options["egress"]
+    if egress is not None:
+        check_name("egress policy", get_args(Egress), egress)
+    rules = Rules(
+        seed=options["seed"],
+        sections=options["sections"],
+        history=options["history"],
+        shares=shares(options["shares"]),
+    )
+    audit = build_cohort(chosen, folder, out, rules, egress=egress, progress=told)
+    click.echo(json.dumps(audit, indent=2) if options["as_json"] else "\n".join(audit_table(audit)))
+    if chosen.note:
+        click.echo(f"note: {chosen.note}", err=True)
+
+
+def told(rows: int) -> None:
+    """Say how far the reading is, where a person is watching."""
+    if sys.stderr.isatty():
+        click.echo(f"\r{rows:,} rows", err=True, nl=False)
+
+
+def choose(name: str, columns: str | None) -> DataSet:
+    """Return the data set of that name, or any table with its column map."""
+    if name != GENERIC:
+        if columns is not None:
+            raise BadInputError(
+                f"--columns goes with the data set {GENERIC!r}; {name!r} has columns of its own"
+            )
+        return get_dataset(name)
+    if columns is None:
+        raise BadInputError(
+            "the data set 'generic' needs --columns, such as patient=PID,date=When,report=Text"
+        )
+    from tabon.cohort.generic import column_map, generic
+
+    return generic(column_map(columns))
+
+
+def shares(text: str) -> tuple[float, float, float]:
+    """Read three shares.
+
+    >>> shares("0.8,0.1,0.1")
+    (0.8, 0.1, 0.1)
+    """
+    try:
+        train, valid, test = map(float, text.split(","))
+    except ValueError:
+        raise BadInputError(f"--shares is {text!r}; give three numbers such as 0.8,0.1,0.1") from None
+    return train, valid, test
