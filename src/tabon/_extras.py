@@ -11,6 +11,6 @@ def require(module: str, *, extra: str, feature: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module.partition(".")[0]:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # the package is there but broken inside: do not hide that
         raise MissingExtraError(feature, extra) from None

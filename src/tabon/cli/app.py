@@ -6,6 +6,8 @@ from tabon.cli.bank import bank
 from tabon.cli.cohort import cohort
 from tabon.cli.demo import demo
 from tabon.cli.doctor import doctor
+from tabon.cli.drafts import drafts
+from tabon.cli.generate import generate
 from tabon.cli.select import select
 from tabon.cli.simulate import simulate
 
@@ -20,5 +22,5 @@ def main() -> None:
     """
 
 
-for command in (bank, cohort, select, simulate, demo, doctor):
+for command in (bank, cohort, generate, drafts, select, simulate, demo, doctor):
     main.add_command(command)

@@ -1,0 +1,179 @@
+"""`tabon generate`."""
+
+import asyncio
+import json
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import click
+
+from tabon.cli.shared_options import says_no
+from tabon.errors import BadInputError
+from tabon.generation.asking import Asking, check_egress, read_split, tasks
+from tabon.generation.journal import Journal, read_journal
+from tabon.generation.models import KEY_VARIABLES, ModelOptions, make_generator
+from tabon.generation.prices import FREE, Budget, Price, read_price
+from tabon.generation.prompts import get_prompt
+from tabon.generation.protocol import Generator, Parameters
+from tabon.generation.running import Limits, Progress, Run, Task
+
+
+@click.command()
+@click.argument("cohort", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--model", required=True, help="KIND:NAME, such as gemini:gemini-2.5-flash-lite, openai:NAME or smollm2."
+)
+@click.option("--prompt", "prompts", default="P1,P2,P3", show_default=True, help="P1, P2, P3 or P3-hardened.")
+@click.option(
+    "-n", "--samples", type=click.IntRange(min=1), default=5, show_default=True, help="Drafts a study (K)."
+)
+@click.option(
+    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The journal of drafts."
+)
+@click.option("--split", default="test", show_default=True, help="The split to write drafts for.")
+@click.option(
+    "--images",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder of images; none: text only.",
+)
+@click.option("--temperature", default=1.0, show_default=True)
+@click.option("--top-p", default=1.0, show_default=True)
+@click.option("--max-tokens", default=512, show_default=True)
+@click.option("--seed", default=0, show_default=True, help="Draws the drafts' seeds and P2's examples.")
+@click.option("--concurrency", default=8, show_default=True, help="Requests in flight.")
+@click.option("--rate", type=float, help="Requests a minute at most.")
+@click.option("--price", help="Dollars per million tokens, INPUT,OUTPUT; a paid model without it is refused.")
+@click.option("--cap", type=float, help="Dollars that the whole journal may cost.")
+@click.option("--base-url", help="Of an OpenAI-compatible server, or another door of a provider.")
+@click.option("--command", help="The command of a command:NAME model.")
+@click.option("--timeout", default=120.0, show_default=True, help="Seconds to wait for one answer.")
+@click.option("--dry-run", is_flag=True, help="Count and estimate; ask nothing.")
+@says_no
+def generate(cohort: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
+    """Write drafts for every study of COHORT and keep each in a journal.
+
+    A draft that the journal has is never asked for again, so an interrupted
+    run goes on where it was. Keys come from the environment: GEMINI_API_KEY,
+    MISTRAL_API_KEY, OPENAI_API_KEY.
+    """
+    generator = make_generator(options["model"], model_options(options))
+    check_egress(cohort, generator)
+    price = price_of(generator, options["price"])
+    asking = Asking(
+        prompts=tuple(get_prompt(name) for name in options["prompts"].split(",")),
+        samples=options["samples"],
+        parameters=Parameters(
+            temperature=options["temperature"], top_p=options["top_p"], max_tokens=options["max_tokens"]
+        ),
+        seed=options["seed"],
+        images=options["images"],
+    )
+    wanted = tasks(cohort, options["split"], generator.model, asking)
+    if options["dry_run"]:
+        click.echo(json.dumps(estimate(wanted, out, price), indent=2))
+        return
+    total = sum(1 for _ in read_split(cohort, options["split"])) * len(asking.prompts) * asking.samples
+    limits = Limits(concurrency=options["concurrency"], per_minute=options["rate"])
+    journal = Journal(out)
+    try:
+        budget = Budget(price, spent=journal.cost, cap=options["cap"])
+        run = partial(Run, generator, journal, budget, limits)
+        progress = asyncio.run(bought(generator, run, wanted, Told(total)))
+    finally:
+        journal.close()
+    report(progress, out)
+
+
+async def bought(
+    generator: Generator, make: Callable[[], Run], wanted: Iterator[Task], told: Callable[[Progress], None]
+) -> Progress:
+    """Run until all drafts are there, or until Ctrl-C: those in flight are waited for."""
+    run = make()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, run.stop, "it was interrupted")
+    try:
+        return await run.buy(wanted, told)
+    finally:
+        await generator.close()
+
+
+class Told:
+    """Shows how a run goes, where a person is watching."""
+
+    def __init__(self, total: int) -> None:
+        """Start the clock."""
+        self._start, self._total = monotonic(), total
+
+    def __call__(self, progress: Progress) -> None:
+        """Write drafts, drafts a second, money and the time left on one line."""
+        if sys.stderr.isatty():
+            rate = max(progress.kept, 1) / max(monotonic() - self._start, 1e-9)
+            left = (self._total - progress.kept - progress.already) / rate
+            line = f"{progress.kept} drafts, {rate:.1f}/s, ${progress.spent:.4f}, {left:.0f} s left"
+            click.echo(f"\r{line:<70}", err=True, nl=False)
+
+
+def report(progress: Progress, out: Path) -> None:
+    """Print what a run did; what is missing is an error that names the way on."""
+    record = {
+        "kept": progress.kept,
+        "already_there": progress.already,
+        "failed": progress.failed,
+        "outcomes": dict(progress.outcomes),
+        "spent": progress.spent,
+    }
+    click.echo(json.dumps(record))
+    if progress.stopped is not None:
+        raise BadInputError(
+            f"the run stopped early: {progress.stopped}; {out} keeps every draft, run again to go on"
+        )
+    if progress.failed:
+        raise BadInputError(f"{progress.failed} drafts could not be had; run again to ask for them")
+
+
+def estimate(wanted: Iterator[Task], out: Path, price: Price) -> dict[str, Any]:
+    """Count what a run would ask for and the most that it may cost; nothing is written."""
+    kept = {record["key"]: record["cost"] or 0.0 for record in read_journal(out)} if out.exists() else {}
+    drafts, already, cost = 0, 0, 0.0
+    for task in wanted:
+        if task.key.digest() in kept:
+            already += 1
+        else:
+            drafts += 1
+            cost += price.most(task.request)
+    return {
+        "drafts": drafts,
+        "already_there": already,
+        "most_it_may_cost": cost,
+        "spent_so_far": sum(kept.values()),
+    }
+
+
+def price_of(generator: Generator, given: str | None) -> Price:
+    """Return the price; a model that is reached over a network and has none is refused."""
+    if given is not None:
+        return read_price(given)
+    if generator.reach == "local":
+        return FREE
+    raise BadInputError(
+        f"the price of {generator.model} is not known; give --price INPUT,OUTPUT (dollars per million tokens)"
+    )
+
+
+def model_options(options: dict[str, Any]) -> ModelOptions:
+    """Gather what a model needs; its key is read from the environment alone."""
+    names = KEY_VARIABLES.get(options["model"].partition(":")[0], ())
+    return ModelOptions(
+        api_key=next((os.environ[name] for name in names if os.environ.get(name)), None),
+        base_url=options["base_url"],
+        command=tuple(shlex.split(options["command"] or "")),
+        timeout=options["timeout"],
+    )

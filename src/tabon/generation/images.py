@@ -1,0 +1,354 @@
+"""From an image file to the bytes that a model is sent.
+
+Chest films come as PNG, JPEG and DICOM. What is sent holds pixels only: a DICOM
+file is read by the tags that say how its pixels look, never by those that say
+whose they are, and a PNG or JPEG with anything beside its pixels is written anew.
+
+    8-bit PNG or JPEG that fits and is bare ─▶ as it is
+    anything else ─▶ 8-bit gray ─▶ resized where it is too large ─▶ PNG
+"""
+
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabon._extras import require
+from tabon.errors import BadInputError, TabonError
+from tabon.generation.protocol import EncodedImage
+
+MAX_SIDE = 1536  # pixels of the longer side
+MAX_PIXELS = 64_000_000  # decoded; the largest chest films have about 25 million
+MAX_BYTES = 512 * 2**20
+COMPRESSION = 6  # of zlib; fixed, so that the same pixels are the same bytes
+
+Gray = NDArray[np.uint8]
+Values = NDArray[Any]
+
+_PNG, _JPEG, _DICOM = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"DICM"
+_PREAMBLE = 128  # bytes before DICM
+_PNG_PIXEL_CHUNKS = frozenset({b"IHDR", b"IDAT", b"IEND", b"gAMA", b"sRGB", b"cHRM", b"pHYs", b"sBIT"})
+_PNG_DEPTH = slice(24, 26)  # bit depth and colour type
+_PNG_SENT = frozenset({b"\x08\x00", b"\x08\x02"})  # 8-bit gray and 8-bit RGB
+_JPEG_EXTRAS = re.compile(rb"\xff[\xe1-\xed\xef\xfe]")  # EXIF, comments and the like
+_JPEG_END = b"\xff\xd9"
+
+_DEFLATED = "1.2.840.10008.1.2.1.99"
+_PYDICOM = Lock()
+_PIXEL_TAGS = (
+    "SamplesPerPixel",
+    "PhotometricInterpretation",
+    "PlanarConfiguration",
+    "NumberOfFrames",
+    "Rows",
+    "Columns",
+    "BitsAllocated",
+    "BitsStored",
+    "HighBit",
+    "PixelRepresentation",
+    "PixelPaddingValue",
+    "PixelPaddingRangeLimit",
+    "RescaleIntercept",
+    "RescaleSlope",
+    "RescaleType",
+    "ModalityLUTSequence",
+    "WindowCenter",
+    "WindowWidth",
+    "VOILUTFunction",
+    "VOILUTSequence",
+    "ExtendedOffsetTable",
+    "ExtendedOffsetTableLengths",
+    "PixelData",
+)
+_UNREADABLE: tuple[type[Exception], ...] = (  # what decoders raise on bytes that are not an image
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    Warning,  # where warnings are errors
+    struct.error,
+    zlib.error,
+)
+
+
+def encode_image(path: Path, *, max_side: int = MAX_SIDE) -> EncodedImage:
+    """Return what a model is sent of an image file.
+
+    The same file gives the same bytes each time.
+
+    Args:
+        path: a PNG, a JPEG or a DICOM file; which one is told by its first bytes.
+        max_side: the longer side in pixels; larger images are made smaller.
+
+    Raises:
+        BadInputError: the file is none of these, broken, too large, has several
+            frames, or needs a decoder that is not there.
+        MissingExtraError: the extra `images` is not installed.
+    """
+    if max_side < 1:
+        raise BadInputError(f"max_side is {max_side}; give a number of pixels")
+    data = _bytes_of(path)
+    if data.startswith((_PNG, _JPEG)):
+        return _encode_picture(data, path, max_side)
+    if data[_PREAMBLE : _PREAMBLE + len(_DICOM)] == _DICOM:
+        return _encode_gray(_dicom_gray(data, path), max_side)
+    raise BadInputError(f"{path} is not a PNG, JPEG or DICOM file; convert it to one of them")
+
+
+def _bytes_of(path: Path) -> bytes:
+    """Read a file that is not too large to be a chest film."""
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise BadInputError(f"{path} has {size} bytes, {MAX_BYTES} are allowed; give a smaller image")
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read ({error.strerror}); check it") from None
+
+
+def _check_size(path: Path, width: int, height: int) -> None:
+    """Refuse a header that promises more pixels than any chest film has."""
+    if width * height > MAX_PIXELS:
+        raise BadInputError(
+            f"{path} has {width} x {height} pixels, {MAX_PIXELS} in all are allowed; give a smaller image"
+        )
+
+
+def _check_frames(path: Path, frames: int) -> None:
+    """Refuse a film of several frames: none of them is the one that is meant."""
+    if frames != 1:
+        raise BadInputError(f"{path} has {frames} frames; give one image")
+
+
+@contextmanager
+def _said(message: str, *also: type[Exception]) -> Iterator[None]:
+    """Say in one sentence what a decoder raises on bytes that are not an image.
+
+    What decoders say themselves may hold what stands in the file.
+    """
+    try:
+        yield
+    except TabonError:
+        raise
+    except _UNREADABLE + also:
+        raise BadInputError(message) from None
+
+
+# --- PNG and JPEG ----------------------------------------------------------------------
+
+
+def _encode_picture(data: bytes, path: Path, max_side: int) -> EncodedImage:
+    """Encode a PNG or a JPEG: as it is where nothing speaks against it."""
+    operations = require("PIL.ImageOps", extra="images", feature="reading images")
+    with _said(f"{path} is broken or cut short; copy it again"):
+        image = _open_picture(data, path)
+        if max(image.size) <= max_side and (_is_bare_png(data) or _is_bare_jpeg(data, image)):
+            return _encoded(data, "image/png" if data.startswith(_PNG) else "image/jpeg")
+        gray = _picture_gray(operations.exif_transpose(image))
+    return _encode_gray(gray, max_side)
+
+
+def _open_picture(data: bytes, path: Path) -> Any:  # noqa: ANN401
+    """Decode a PNG or a JPEG, with these two decoders and no other."""
+    name = "Png" if data.startswith(_PNG) else "Jpeg"
+    plugin = require(f"PIL.{name}ImagePlugin", extra="images", feature="reading images")
+    image = getattr(plugin, f"{name}ImageFile")(BytesIO(data))
+    _check_size(path, *image.size)
+    _check_frames(path, getattr(image, "n_frames", 1))
+    image.load()
+    return image
+
+
+def _is_bare_png(data: bytes) -> bool:
+    """Whether it is 8-bit gray or RGB and has no chunk that says more than its pixels."""
+    if not data.startswith(_PNG) or data[_PNG_DEPTH] not in _PNG_SENT:
+        return False
+    place = len(_PNG)
+    while place + 8 <= len(data):
+        length, kind = struct.unpack_from(">I4s", data, place)
+        place += 12 + length  # length, kind, body, checksum
+        if kind not in _PNG_PIXEL_CHUNKS:
+            return False
+        if kind == b"IEND":
+            break
+    return place == len(data)
+
+
+def _is_bare_jpeg(data: bytes, image: Any) -> bool:  # noqa: ANN401
+    """Whether it is gray or RGB and has no segment that says more than its pixels.
+
+    A table may hold the same bytes by chance; then it is written anew, which does no harm.
+    """
+    return (
+        data.startswith(_JPEG)
+        and image.mode in {"L", "RGB"}
+        and _JPEG_EXTRAS.search(data) is None
+        and data.find(_JPEG_END) == len(data) - len(_JPEG_END)
+    )
+
+
+def _picture_gray(image: Any) -> Gray:  # noqa: ANN401
+    """Return a decoded PNG or JPEG as 8-bit gray; what is transparent becomes black."""
+    if image.mode.startswith(("I", "F")):  # 16-bit
+        return _stretched(np.asarray(image))
+    if image.has_transparency_data:
+        over = image.convert("RGBA")
+        below = require("PIL.Image", extra="images", feature="reading images").new("RGBA", over.size, "black")
+        below.alpha_composite(over)
+        image = below
+    if image.mode != "L":
+        image = image.convert("RGB").convert("L")
+    return np.asarray(image, dtype=np.uint8)
+
+
+# --- DICOM -----------------------------------------------------------------------------
+
+
+def _dicom_gray(data: bytes, path: Path) -> Gray:
+    """Return a DICOM file's pixels as they are meant to be looked at, as 8-bit gray.
+
+    pydicom logs values that do not fit their type, and in a broken file such a
+    value may run over the patient's name: so it does not check them here. That
+    is a setting of the whole process, hence the lock.
+    """
+    pydicom = require("pydicom", extra="images", feature="reading DICOM")
+    require("PIL.Image", extra="images", feature="reading images")
+    own = (pydicom.errors.BytesLengthException, pydicom.errors.InvalidDicomError)
+    with _PYDICOM, pydicom.config.disable_value_validation():
+        with _said(f"{path} is not a whole DICOM image; copy it again", *own):
+            dataset = _dicom_header(pydicom, data, path)
+        with _said(f"{path} holds no pixels that can be decoded; copy it again", *own):
+            pixels = _dicom_pixels(pydicom, dataset, path)
+        with _said(f"{path} has a window or a table that cannot be applied; repair its header", *own):
+            return _shown(pydicom, dataset, pixels)
+
+
+def _dicom_header(pydicom: Any, data: bytes, path: Path) -> Any:  # noqa: ANN401
+    """Read the tags that say how the pixels look, and none beside them."""
+    meta = pydicom.filereader.read_file_meta_info(path)
+    if str(meta.TransferSyntaxUID) == _DEFLATED:  # inflating has no limit
+        raise BadInputError(f"{path} is a deflated DICOM file; inflate it first, for instance with dcmconv")
+    dataset = pydicom.dcmread(BytesIO(data), specific_tags=list(_PIXEL_TAGS))
+    if not str(dataset.PhotometricInterpretation).startswith(("MONOCHROME", "RGB", "YBR")):
+        raise BadInputError(f"{path} is a DICOM file with a palette; convert it to gray first")
+    _check_frames(path, int(dataset.get("NumberOfFrames") or 1))
+    _check_size(path, int(dataset.Columns), int(dataset.Rows))
+    return dataset
+
+
+def _dicom_pixels(pydicom: Any, dataset: Any, path: Path) -> Values:  # noqa: ANN401
+    """Decode the stored values, shape (rows, columns) or (rows, columns, 3)."""
+    syntax = dataset.file_meta.TransferSyntaxUID
+    if syntax.is_compressed and not pydicom.pixels.get_decoder(syntax).is_available:
+        raise BadInputError(
+            f"{path} is compressed as {syntax.name}, for which no decoder is installed; "
+            "add one with: pip install 'pylibjpeg[all]', or decompress the file first"
+        )
+    pixels: Values = pydicom.pixels.pixel_array(dataset)
+    return pixels
+
+
+def _shown(pydicom: Any, dataset: Any, stored: Values) -> Gray:  # noqa: ANN401
+    """Apply rescale, then the first VOI table or window, then the polarity (PS3.3 C.11)."""
+    if stored.ndim == 3:  # noqa: PLR2004  # rows, columns, colours
+        return _picture_gray(require("PIL.Image", extra="images", feature="images").fromarray(stored))
+    padding = _padding(dataset, stored)
+    values = pydicom.pixels.apply_modality_lut(stored, dataset)
+    if dataset.get("VOILUTSequence"):
+        gray = _through_table(values, dataset)
+    elif dataset.get("WindowCenter") is not None and dataset.get("WindowWidth") is not None:
+        gray = _through_window(pydicom, values, dataset)
+    else:
+        gray = _stretched(values, without=padding)
+    if dataset.PhotometricInterpretation == "MONOCHROME1":
+        gray = 255 - gray
+    gray[padding] = 0
+    return gray
+
+
+def _padding(dataset: Any, stored: Values) -> NDArray[np.bool_]:  # noqa: ANN401
+    """Return which pixels stand outside the picture."""
+    value = dataset.get("PixelPaddingValue")
+    if value is None:
+        return np.zeros(stored.shape, dtype=bool)
+    limit = dataset.get("PixelPaddingRangeLimit")
+    ends = sorted((int(value), int(value if limit is None else limit)))
+    inside: NDArray[np.bool_] = (stored >= ends[0]) & (stored <= ends[1])
+    return inside
+
+
+def _through_table(values: Values, dataset: Any) -> Gray:  # noqa: ANN401
+    """Look values up in the first VOI table.
+
+    pydicom 3.0 does this too, but wraps around in tables with 8-bit entries.
+    """
+    item = dataset.VOILUTSequence[0]
+    _, first, bits = (int(part) for part in item.LUTDescriptor)
+    entries = item.LUTData
+    if isinstance(entries, bytes):
+        entries = np.frombuffer(entries, "<u2" if dataset.original_encoding[1] else ">u2")
+    table = np.asarray(entries, dtype=np.float64)
+    rows = np.clip(np.rint(values).astype(np.int64) - first, 0, len(table) - 1)
+    return _to_gray(table[rows], 0.0, float(2**bits - 1))
+
+
+def _through_window(pydicom: Any, values: Values, dataset: Any) -> Gray:  # noqa: ANN401
+    """Apply the first window; its darkest and brightest values are black and white."""
+    far = np.array([-1e12, 1e12])
+    with np.errstate(over="ignore"):  # of a sigmoid far away
+        black, white = pydicom.pixels.apply_windowing(far, dataset)
+        return _to_gray(pydicom.pixels.apply_windowing(values, dataset), float(black), float(white))
+
+
+# --- gray ------------------------------------------------------------------------------
+
+
+def _stretched(values: Values, *, without: NDArray[np.bool_] | None = None) -> Gray:
+    """Spread values over 0 to 255: files of 16 bits often use 12 or fewer of them."""
+    counted = values if without is None else values[~without]
+    if counted.size == 0:
+        return np.zeros(values.shape, dtype=np.uint8)
+    return _to_gray(values, float(counted.min()), float(counted.max()))
+
+
+def _to_gray(values: Values, black: float, white: float) -> Gray:
+    """Map black to 0 and white to 255; an image of one value becomes black."""
+    if white == black:
+        return np.zeros(values.shape, dtype=np.uint8)
+    share = (values.astype(np.float64) - black) / (white - black)
+    gray: Gray = np.rint(np.clip(share, 0.0, 1.0) * 255.0).astype(np.uint8)
+    return gray
+
+
+def _encode_gray(gray: Gray, max_side: int) -> EncodedImage:
+    """Write 8-bit gray as PNG, smaller where it is too large."""
+    pillow = require("PIL.Image", extra="images", feature="reading images")
+    height, width = gray.shape
+    image = pillow.frombytes("L", (width, height), gray.tobytes())  # a new one: it has no metadata
+    if max(image.size) > max_side:
+        scale = max_side / max(image.size)
+        size = tuple(max(1, round(side * scale)) for side in image.size)
+        image = image.resize(size, pillow.Resampling.LANCZOS)
+    out = BytesIO()
+    image.save(out, "PNG", compress_level=COMPRESSION)
+    return _encoded(out.getvalue(), "image/png")
+
+
+def _encoded(data: bytes, media_type: str) -> EncodedImage:
+    """Put bytes beside their hash."""
+    return EncodedImage(data, media_type, sha256(data).hexdigest())

@@ -1,0 +1,81 @@
+"""What a generator is asked, what it answers, and how it may fail."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from tabon.errors import TabonError
+
+Outcome = Literal["ok", "truncated", "blocked", "refused", "empty", "malformed"]
+Reach = Literal["local", "zero-retention", "any"]  # where a generator sends what it is asked
+
+
+class GenerationError(TabonError, RuntimeError):
+    """A generator said no for good; asking again would not help."""
+
+
+class TryAgainError(TabonError, RuntimeError):
+    """A generator could not answer now (408, 429, 5xx, a lost connection); asking again may help."""
+
+    def __init__(self, what: str, *, retry_after: float | None = None) -> None:
+        """Say what happened, and how many seconds the provider asked to wait."""
+        super().__init__(what)
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedImage:
+    """An image as it is sent."""
+
+    data: bytes
+    media_type: str  # image/png or image/jpeg
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    """How a draft is drawn."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    max_tokens: int = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One draft to be written."""
+
+    prompt: str
+    image: EncodedImage | None
+    seed: int
+    parameters: Parameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came back, as what it is."""
+
+    outcome: Outcome
+    text: str = ""
+    finish_reason: str | None = None
+    model_version: str | None = None  # as the provider names what it ran
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    raw: Any = field(default=None, repr=False)  # the provider's body, JSON
+
+
+class Generator(Protocol):
+    """A model that writes drafts."""
+
+    @property
+    def model(self) -> str:
+        """Return the name it is journaled under, such as gemini:gemini-2.5-flash-lite."""
+
+    @property
+    def reach(self) -> Reach:
+        """Return where requests go; a cohort's egress policy is held against it."""
+
+    async def generate(self, request: Request) -> Answer:
+        """Write one draft; raises TryAgainError or GenerationError."""
+
+    async def close(self) -> None:
+        """Let connections and processes go."""

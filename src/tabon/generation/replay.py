@@ -1,0 +1,55 @@
+"""Drafts that were bought before, given again."""
+
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+
+from tabon.generation.protocol import Answer, GenerationError, Reach, Request
+
+Records = Mapping[str, Answer] | Callable[[Request], Answer | None]
+
+
+def archive_key(*, prompt_sha256: str, image_sha256: str | None, seed: int) -> str:
+    """Name a draft by what its journal record holds.
+
+    >>> archive_key(prompt_sha256="ab", image_sha256=None, seed=3)
+    'ab:-:3'
+    """
+    return f"{prompt_sha256}:{image_sha256 or '-'}:{seed}"
+
+
+def replay_key(request: Request) -> str:
+    """Name the draft that a request asks for: the filled prompt, the image and the seed."""
+    return archive_key(
+        prompt_sha256=sha256(request.prompt.encode()).hexdigest(),
+        image_sha256=request.image.sha256 if request.image else None,
+        seed=request.seed,
+    )
+
+
+class ReplayGenerator:
+    """Answers from an archive, and only from there.
+
+    The key holds neither the model nor the sampling settings: an archive is
+    the drafts of one model under one setting.
+    """
+
+    reach: Reach = "local"
+
+    def __init__(self, records: Records, *, name: str = "archive") -> None:
+        """Take answers by `replay_key`, or a function that finds them (None: not there)."""
+        self.model = f"replay:{name}"
+        self._records = records
+
+    async def generate(self, request: Request) -> Answer:
+        """Give the answer that was given then."""
+        records = self._records
+        answer = records.get(replay_key(request)) if isinstance(records, Mapping) else records(request)
+        if answer is None:
+            raise GenerationError(
+                f"the draft of prompt {sha256(request.prompt.encode()).hexdigest()[:12]} with seed "
+                f"{request.seed} is not in the archive; generate it with its model first"
+            )
+        return answer
+
+    async def close(self) -> None:
+        """Nothing to let go."""
