@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from batch_server import BatchServer
 from provider_server import KEY, ProviderServer, behaviour_of
 from tabon.cli import main
 from tabon.cohort.simulated import write_simulated
 from tabon.generation.asking import draft_seed
+from tabon.generation.batches import BatchLimits
 from tabon.generation.journal import read_journal
 from tabon.simulate import SimulationSettings
 
@@ -141,6 +143,7 @@ def test_the_egress_policy_is_enforced(cohort, tmp_path, monkeypatch, egress, al
         (["--model", "gemni:x"], "Did you mean 'gemini'"),
         (["--model", "openai:m"], "needs --base-url"),
         (["--model", "openai"], "write openai:NAME"),
+        (["--model", "openai:m", "--batch"], "unknown kind of model with a batch mode"),
         (["--model", "command:x"], "needs --command"),
         (["--model", "replay:/nowhere"], "there is no journal"),
         (["--model", "command:x", "--command", "cat", "--prompt", "P4"], "unknown prompt"),
@@ -191,6 +194,26 @@ def test_a_journal_is_replayed_without_its_model(cohort, echo, tmp_path):
     assert done.exit_code == 0, done.output
     texts = [sorted(record["text"] for record in read_journal(tmp_path / name)) for name in "de"]
     assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("provider", ["gemini", "mistral"])
+def test_a_batch_run_fills_the_same_journal(cohort, tmp_path, monkeypatch, provider):
+    """`--batch` buys the drafts as jobs; a second run, single or batch, buys nothing."""
+    import tabon.cli.generate as door
+
+    monkeypatch.setattr(
+        door, "BatchLimits", lambda: BatchLimits(first_wait=0.001, longest_wait=0.01, settling=0.0)
+    )
+    monkeypatch.setenv(f"{provider.upper()}_API_KEY", KEY)
+    words = ["generate", cohort, "--model", f"{provider}:m", "--price", "1,1", "--prompt", "P1", "-n", 2]
+    with BatchServer() as server:
+        words += ["--base-url", server.url(provider), "--out", tmp_path / "d"]
+        done = run(*words, "--batch")
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)["kept"] == count(cohort) * 2
+        again = run(*words)
+    assert json.loads(again.stdout)["kept"] == 0
+    assert json.loads(again.stdout)["already_there"] == count(cohort) * 2
 
 
 def test_keys_and_reports_stay_where_they_belong(cohort, tmp_path, monkeypatch):

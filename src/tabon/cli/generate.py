@@ -17,11 +17,12 @@ import click
 from tabon.cli.shared_options import says_no
 from tabon.errors import BadInputError
 from tabon.generation.asking import Asking, check_egress, read_split, tasks
+from tabon.generation.batches import BatchLimits, BatchRun
 from tabon.generation.journal import Journal, read_journal
-from tabon.generation.models import KEY_VARIABLES, ModelOptions, make_generator
+from tabon.generation.models import KEY_VARIABLES, ModelOptions, make_batch, make_generator
 from tabon.generation.prices import FREE, Budget, Price, read_price
 from tabon.generation.prompts import get_prompt
-from tabon.generation.protocol import Generator, Parameters
+from tabon.generation.protocol import Parameters, Reached
 from tabon.generation.running import Limits, Progress, Run, Task
 
 
@@ -54,6 +55,7 @@ from tabon.generation.running import Limits, Progress, Run, Task
 @click.option("--base-url", help="Of an OpenAI-compatible server, or another door of a provider.")
 @click.option("--command", help="The command of a command:NAME model.")
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds to wait for one answer.")
+@click.option("--batch", is_flag=True, help="Use the batch jobs of gemini or mistral; run again to fetch.")
 @click.option("--dry-run", is_flag=True, help="Count and estimate; ask nothing.")
 @says_no
 def generate(cohort: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
@@ -63,7 +65,8 @@ def generate(cohort: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
     run goes on where it was. Keys come from the environment: GEMINI_API_KEY,
     MISTRAL_API_KEY, OPENAI_API_KEY.
     """
-    generator = make_generator(options["model"], model_options(options))
+    make = make_batch if options["batch"] else make_generator
+    generator: Reached = make(options["model"], model_options(options))
     check_egress(cohort, generator)
     price = price_of(generator, options["price"])
     asking = Asking(
@@ -80,19 +83,30 @@ def generate(cohort: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
         click.echo(json.dumps(estimate(wanted, out, price), indent=2))
         return
     total = sum(1 for _ in read_split(cohort, options["split"])) * len(asking.prompts) * asking.samples
-    limits = Limits(concurrency=options["concurrency"], per_minute=options["rate"])
     journal = Journal(out)
     try:
         budget = Budget(price, spent=journal.cost, cap=options["cap"])
-        run = partial(Run, generator, journal, budget, limits)
+        run = partial(make_run, generator, journal, budget, options)
         progress = asyncio.run(bought(generator, run, wanted, Told(total)))
     finally:
         journal.close()
     report(progress, out)
 
 
+def make_run(generator: Any, journal: Journal, budget: Budget, options: dict[str, Any]) -> Run | BatchRun:  # noqa: ANN401
+    """Return a run of single requests, or of a provider's batch jobs."""
+    if options["batch"]:
+        ledger = journal.path.with_name(f"{journal.path.name}.batches")
+        return BatchRun(generator, journal, ledger, budget, BatchLimits())
+    limits = Limits(concurrency=options["concurrency"], per_minute=options["rate"])
+    return Run(generator, journal, budget, limits)
+
+
 async def bought(
-    generator: Generator, make: Callable[[], Run], wanted: Iterator[Task], told: Callable[[Progress], None]
+    generator: Reached,
+    make: Callable[[], Run | BatchRun],
+    wanted: Iterator[Task],
+    told: Callable[[Progress], None],
 ) -> Progress:
     """Run until all drafts are there, or until Ctrl-C: those in flight are waited for."""
     run = make()
@@ -157,7 +171,7 @@ def estimate(wanted: Iterator[Task], out: Path, price: Price) -> dict[str, Any]:
     }
 
 
-def price_of(generator: Generator, given: str | None) -> Price:
+def price_of(generator: Reached, given: str | None) -> Price:
     """Return the price; a model that is reached over a network and has none is refused."""
     if given is not None:
         return read_price(given)

@@ -11,7 +11,7 @@ from tabon.errors import BadInputError
 from tabon.generation.images import encode_image
 from tabon.generation.journal import DraftKey
 from tabon.generation.prompts import Examples, Prompt, fill
-from tabon.generation.protocol import EncodedImage, Generator, Parameters, Reach, Request
+from tabon.generation.protocol import EncodedImage, Parameters, Reach, Reached, Request
 from tabon.generation.running import Task
 from tabon.records import transition_from_record
 
@@ -33,7 +33,7 @@ class Asking:
     images: Path | None = None  # the folder that image paths of the cohort are relative to; None sends none
 
 
-def check_egress(cohort: Path, generator: Generator) -> None:
+def check_egress(cohort: Path, generator: Reached) -> None:
     """Refuse to send a cohort's reports where its data set does not let them go."""
     policy = read_cohort(cohort)["egress"]
     if generator.reach not in ALLOWED[policy]:

@@ -98,8 +98,12 @@ class Journal:
     def _index(self) -> int:
         """Remember every record; return where the last whole line ends."""
         end = 0
-        for record, end in _records(self.path):  # noqa: B007  # the last end is used
-            self._remember(record)
+        try:
+            for record, end in _records(self.path):  # noqa: B007  # the last end is used
+                self._remember(record)
+        except BadInputError:
+            self._file.close()
+            raise
         self._file.truncate(end)
         return end
 

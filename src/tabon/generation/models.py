@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from tabon._registry import lookup
 from tabon.errors import BadInputError
+from tabon.generation.batches import BatchProvider
 from tabon.generation.failures import is_loopback
 from tabon.generation.protocol import Generator
 
@@ -19,6 +20,12 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "command": "tabon.generation.models:make_command",
         "smollm2": "tabon.generation.models:make_smollm2",
         "replay": "tabon.generation.models:make_replay",
+    }
+)
+BATCH_KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "gemini": "tabon.generation.gemini_batch:GeminiBatch",
+        "mistral": "tabon.generation.mistral_batch:MistralBatch",
     }
 )
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -48,6 +55,16 @@ def make_generator(spec: str, options: ModelOptions) -> Generator:
         raise BadInputError(f"the model {spec!r} has no name; write {kind}:NAME")
     generator: Generator = make(name, options)
     return generator
+
+
+def make_batch(spec: str, options: ModelOptions) -> BatchProvider:
+    """Return a provider's batch mode: cheaper, slower, for Gemini and Mistral."""
+    kind, _, name = spec.partition(":")
+    make = lookup("kind of model with a batch mode", BATCH_KINDS, kind)
+    provider: BatchProvider = make(
+        name, api_key=_key(kind, options), base_url=options.base_url, timeout=options.timeout
+    )
+    return provider
 
 
 def make_gemini(name: str, options: ModelOptions) -> Generator:

@@ -64,6 +64,10 @@ class Budget:
         self._promised += most
         return most
 
+    def promise(self, amount: float) -> None:
+        """Count money that an earlier run promised."""
+        self._promised += amount
+
     def settle(self, reserved: float, cost: float | None) -> float:
         """Turn a promise into money spent; an unknown cost counts as the promise."""
         self._promised -= reserved

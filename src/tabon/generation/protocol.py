@@ -63,8 +63,8 @@ class Answer:
     raw: Any = field(default=None, repr=False)  # the provider's body, JSON
 
 
-class Generator(Protocol):
-    """A model that writes drafts."""
+class Reached(Protocol):
+    """Something that requests go to."""
 
     @property
     def model(self) -> str:
@@ -74,8 +74,12 @@ class Generator(Protocol):
     def reach(self) -> Reach:
         """Return where requests go; a cohort's egress policy is held against it."""
 
-    async def generate(self, request: Request) -> Answer:
-        """Write one draft; raises TryAgainError or GenerationError."""
-
     async def close(self) -> None:
         """Let connections and processes go."""
+
+
+class Generator(Reached, Protocol):
+    """A model that writes drafts."""
+
+    async def generate(self, request: Request) -> Answer:
+        """Write one draft; raises TryAgainError or GenerationError."""

@@ -1,0 +1,379 @@
+"""Drafts by the lot, through a provider's batch mode: asked once, found again by name, matched by key.
+
+A batch job may take a day, so the run must be able to die at any moment. A
+ledger beside the journal says which drafts were asked for in which job. Its
+line is on disk before a job is submitted, under a name that is chosen here and
+sent along: a job whose number was never written down is found by that name.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+from uuid import uuid4
+from zlib import crc32
+
+from tabon.errors import BadInputError
+from tabon.generation.failures import UNREADABLE, Door, ask
+from tabon.generation.journal import DraftKey, Journal, draft_line
+from tabon.generation.prices import Budget
+from tabon.generation.protocol import Answer, GenerationError, Parameters, Reach, Request, TryAgainError
+from tabon.generation.running import Progress, Task
+
+State = Literal["running", "done", "failed", "expired", "cancelled"]
+GROWTH = 1.5  # of the time between two looks at a job
+T = TypeVar("T")
+
+
+class BatchProvider(Protocol):
+    """A model that writes drafts by the lot."""
+
+    @property
+    def model(self) -> str:
+        """Return the name its drafts are journaled under."""
+
+    @property
+    def reach(self) -> Reach:
+        """Return where requests go; a cohort's egress policy is held against it."""
+
+    async def submit(self, name: str, requests: Sequence[tuple[str, Request]]) -> str:
+        """Start a job under a name, one row for each (key, request); return its id."""
+
+    async def find(self, name: str) -> str | None:
+        """Return the id of the job that was submitted under a name, if there is one."""
+
+    async def state(self, job_id: str) -> State:
+        """Return how far a job is."""
+
+    async def results(self, job_id: str) -> list[tuple[str, Answer]]:
+        """Return the finished rows by key, in any order; rows that failed are left out."""
+
+    async def close(self) -> None:
+        """Let connections go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchLimits:
+    """How large jobs are, how many run, and how often they are looked at."""
+
+    lot: int = 500  # drafts in a job
+    lot_bytes: int = 64 * 2**20  # of prompts and images in a job
+    jobs: int = 20  # open at once
+    attempts: int = 6
+    first_wait: float = 10.0  # seconds
+    longest_wait: float = 300.0
+    settling: float = 30.0  # seconds until a job that was accepted is sure to be listed
+
+    def __post_init__(self) -> None:
+        """Refuse limits that let nothing through."""
+        if min(self.lot, self.lot_bytes, self.jobs, self.attempts) < 1:
+            raise BadInputError("the size of a lot, the number of jobs and the attempts must be 1 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A draft that was asked for in a job."""
+
+    key: DraftKey
+    seed: int
+    most: float  # dollars promised for it
+
+
+@dataclass(slots=True)
+class Lot:
+    """The drafts of one job."""
+
+    name: str
+    model: str
+    drafts: dict[str, Ordered]  # by the digest of their key
+    at: float  # when it was written down, in seconds since 1970
+    job: str | None = None
+
+    def intent(self) -> dict[str, Any]:
+        """Return what is written down before the job is submitted."""
+        drafts = [asdict(ordered) for ordered in self.drafts.values()]
+        return {"step": "intent", "name": self.name, "model": self.model, "at": self.at, "drafts": drafts}
+
+
+class Ledger(Journal):
+    """The jobs that are open; an append-only file under the journal's crash rules."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create a ledger and read which jobs are open."""
+        self.open: dict[str, Lot] = {}
+        super().__init__(path)
+
+    def __contains__(self, key: DraftKey) -> bool:
+        """Whether a draft is being waited for."""
+        digest = key.digest()
+        return any(digest in lot.drafts for lot in self.open.values())
+
+    def __len__(self) -> int:
+        """Count the open jobs."""
+        return len(self.open)
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Write one line; when this returns it is on disk."""
+        body = json.dumps(record)
+        self.append([body[:-1].encode() + f', "crc": {crc32(body.encode())}}}\n'.encode()])
+
+    def _remember(self, record: Mapping[str, Any]) -> None:
+        """Follow one line: an intent opens a lot, a job numbers it, an end closes it."""
+        if record["step"] == "intent":
+            drafts = [_ordered(draft) for draft in record["drafts"]]
+            by_key = {ordered.key.digest(): ordered for ordered in drafts}
+            self.open[record["name"]] = Lot(record["name"], record["model"], by_key, record["at"])
+        elif record["step"] == "job":
+            self.open[record["name"]].job = record["job"]
+        else:
+            self.open.pop(record["name"], None)
+
+
+def _ordered(draft: Mapping[str, Any]) -> Ordered:
+    """Read a draft of a lot."""
+    fields = dict(draft["key"])
+    key = DraftKey(**fields | {"parameters": Parameters(**fields["parameters"])})
+    return Ordered(key, draft["seed"], draft["most"])
+
+
+class BatchRun:
+    """One run of one provider's batch mode over tasks."""
+
+    def __init__(
+        self,
+        provider: BatchProvider,
+        journal: Journal,
+        ledger_path: Path,
+        budget: Budget,
+        limits: BatchLimits | None = None,
+    ) -> None:
+        """Take the parts and open the ledger; nothing is asked yet."""
+        self._provider, self._journal, self._budget = provider, journal, budget
+        self._limits = limits or BatchLimits()
+        self._ledger = Ledger(ledger_path)
+        self._stopping, self._spent_out = asyncio.Event(), False
+        self._missing: set[str] = set()
+        self._told: Callable[[Progress], None] | None = None
+        self.progress = Progress(spent=budget.spent)
+
+    def stop(self, why: str) -> None:
+        """Submit nothing more and wait no longer; open jobs go on at the provider, for a later run."""
+        self.progress.stopped = self.progress.stopped or why
+        self._stopping.set()
+
+    async def buy(self, tasks: Iterator[Task], told: Callable[[Progress], None] | None = None) -> Progress:
+        """Fetch what open jobs made, then ask for every draft that the journal lacks."""
+        self._told = told
+        try:
+            for lot in self._mine():
+                await self._attach(lot)
+            await self._look()
+            while not (self._spent_out or self._stopping.is_set()):
+                lot, requests = await asyncio.to_thread(self._fill, tasks)
+                if not requests:
+                    break
+                await self._submit(lot, requests)
+                await self._wait(self._limits.jobs - 1)
+            await self._wait(0)
+        except _StoppedError:
+            pass  # the progress says why
+        finally:
+            self._ledger.close()
+        return self.progress
+
+    def _mine(self) -> list[Lot]:
+        """Return the open lots of this model; a ledger may hold others."""
+        return [lot for lot in self._ledger.open.values() if lot.model == self._provider.model]
+
+    async def _attach(self, lot: Lot) -> None:
+        """Find the job of a lot that an earlier run left open; without one its drafts are asked for anew."""
+        if lot.job is None:
+            job = await self._patiently(lambda: self._provider.find(lot.name))
+            young = min(self._limits.settling - (time.time() - lot.at), self._limits.settling)
+            if job is None and young > 0:
+                await self._sleep(young)
+                job = await self._patiently(lambda: self._provider.find(lot.name))
+            if job is None:
+                self._ledger.write({"step": "end", "name": lot.name, "state": "not submitted"})
+                return
+            self._ledger.write({"step": "job", "name": lot.name, "job": job})
+        for ordered in lot.drafts.values():
+            self._budget.promise(ordered.most)
+
+    def _fill(self, tasks: Iterator[Task]) -> tuple[Lot, list[tuple[str, Request]]]:
+        """Take tasks until a lot is full; making them reads files and images."""
+        lot = Lot(f"tabon-{uuid4().hex}", self._provider.model, {}, time.time())
+        requests: list[tuple[str, Request]] = []
+        size = 0
+        while len(requests) < self._limits.lot and size < self._limits.lot_bytes:
+            task = next(tasks, None)
+            if task is None:
+                break
+            if task.key in self._journal:
+                self.progress.already += 1
+                continue
+            digest = task.key.digest()
+            if task.key in self._ledger or digest in lot.drafts:
+                continue
+            most = self._budget.reserve(task.request)
+            if most is None:
+                self._spent_out = True
+                self.progress.stopped = "the next draft could pass the spend cap"
+                break
+            lot.drafts[digest] = Ordered(task.key, task.request.seed, most)
+            requests.append((digest, task.request))
+            size += _size(task.request)
+        return lot, requests
+
+    async def _submit(self, lot: Lot, requests: list[tuple[str, Request]]) -> None:
+        """Write down what is about to be asked, submit it, and write the job's number down."""
+        self._ledger.write(lot.intent())
+        tried = False
+
+        async def once() -> str:
+            """Submit; a second time only where the first did not come through."""
+            nonlocal tried
+            found = await self._provider.find(lot.name) if tried else None
+            tried = True
+            return found or await self._provider.submit(lot.name, requests)
+
+        job = await self._patiently(once)
+        self._ledger.write({"step": "job", "name": lot.name, "job": job})
+        self._count_missing(self._missing - lot.drafts.keys())
+
+    async def _wait(self, most_open: int) -> None:
+        """Look at the jobs, less and less often, until few enough are open."""
+        wait = self._limits.first_wait
+        while len(self._mine()) > most_open:
+            if not await self._look():
+                await self._sleep(wait)
+                wait = min(self._limits.longest_wait, wait * GROWTH)
+
+    async def _look(self) -> bool:
+        """Look at each open job once; tell whether one had ended."""
+        ended = [await self._collect(lot) for lot in self._mine()]
+        return any(ended)
+
+    async def _collect(self, lot: Lot) -> bool:
+        """Keep what a job made, if it has ended."""
+        job = str(lot.job)
+        try:
+            state = await self._patiently(lambda: self._provider.state(job))
+            if state == "running":
+                return False
+            rows = await self._patiently(lambda: self._provider.results(job))
+        except GenerationError as error:
+            raise GenerationError(
+                f"batch job {job} cannot be fetched: {error}; if it is gone for good, remove "
+                f"{self._ledger.path} and its drafts are asked for again"
+            ) from None
+        await asyncio.to_thread(self._keep, lot, rows)
+        self._ledger.write({"step": "end", "name": lot.name, "state": state})
+        if self._told is not None:
+            self._told(self.progress)
+        return True
+
+    def _keep(self, lot: Lot, rows: list[tuple[str, Answer]]) -> None:
+        """Journal each row under its own key, once; count the drafts that did not come."""
+        waiting = {key: it for key, it in lot.drafts.items() if it.key not in self._journal}
+        answers = {key: answer for key, answer in reversed(rows) if key in waiting}  # the first of a key wins
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        lines = [self._line(waiting[key], answer, when) for key, answer in answers.items()]
+        if lines:
+            self._journal.append(lines)
+        for key, ordered in lot.drafts.items():
+            if key not in answers:
+                self._budget.release(ordered.most)
+        self.progress.kept += len(lines)
+        self.progress.spent = self._budget.spent
+        self.progress.outcomes.update(answer.outcome for answer in answers.values())
+        self._count_missing(self._missing | (waiting.keys() - answers.keys()))
+        strangers = sum(key not in lot.drafts for key, _ in rows)
+        if strangers:
+            raise GenerationError(
+                f"batch job {lot.job} holds {strangers} results under keys that were not asked for; the "
+                "others are kept. Check the job at the provider; to ask for the rest anew, remove "
+                f"{self._ledger.path}"
+            )
+
+    def _line(self, ordered: Ordered, answer: Answer, when: str) -> bytes:
+        """Return the journal's line of one row, its money settled."""
+        cost = self._budget.settle(ordered.most, self._budget.price.cost(answer))
+        return draft_line(ordered.key, answer, seed=ordered.seed, cost=cost, time=when)
+
+    def _count_missing(self, missing: set[str]) -> None:
+        """Remember which drafts were asked for and did not come."""
+        self._missing = missing
+        self.progress.failed = len(missing)
+
+    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Call, and call again where that helps."""
+        wait = self._limits.first_wait
+        for _ in range(1, self._limits.attempts):
+            try:
+                return await call()
+            except TryAgainError as error:
+                await self._sleep(wait if error.retry_after is None else error.retry_after)
+                wait = min(self._limits.longest_wait, wait * 2)
+        return await call()
+
+    async def _sleep(self, seconds: float) -> None:
+        """Wait; a stop ends the run here."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), timeout=seconds)
+        if self._stopping.is_set():
+            raise _StoppedError
+
+
+class _StoppedError(Exception):
+    """The run was stopped while it waited."""
+
+
+def _size(request: Request) -> int:
+    """Return about how many bytes a request takes in a file."""
+    image = 0 if request.image is None else len(request.image.data) * 4 // 3
+    return len(request.prompt) + image
+
+
+async def call(door: Door, send: Callable[[], Awaitable[T]]) -> T:
+    """Make one call that returns no draft; failures are said as they are for drafts.
+
+    Raises:
+        TryAgainError: nothing came back, or nothing that can be read.
+        GenerationError: the provider said no for good.
+    """
+    got: list[T] = []
+
+    def read(result: T) -> Mapping[str, Any]:
+        """Keep what the client returned."""
+        got.append(result)
+        return {"outcome": "ok"}
+
+    await ask(door, send, read)
+    if not got:
+        raise TryAgainError(f"{door.host} answered a batch call for {door.model} with what cannot be read")
+    return got[0]
+
+
+def read_rows(door: Door, data: bytes) -> list[dict[str, Any]]:
+    """Read a file of results; one that is not whole is to be fetched again."""
+    try:
+        rows = [json.loads(line, parse_constant=str) for line in data.splitlines() if line.strip()]
+    except (ValueError, RecursionError):
+        rows = None
+    if rows is None or not all(isinstance(row, dict) for row in rows):
+        raise TryAgainError(f"a file of results for {door.model} could not be read whole")
+    return rows
+
+
+def answer_from(body: object, read: Callable[[Any], Mapping[str, Any]]) -> Answer:
+    """Return the answer in one row; one that cannot be read was still bought, so it is kept."""
+    try:
+        return Answer(**read(body), raw=body)
+    except UNREADABLE:
+        return Answer(outcome="malformed", raw=body)
