@@ -100,7 +100,7 @@ def test_kills_lose_nothing_and_buy_little_twice(server, cohort, tmp_path):
             assert billed(billing) <= distinct + CONCURRENCY * kill
             kept = distinct
         runs.stdin.close()
-    assert kept > KILLS  # the runs did buy
+    assert kept > 20  # the runs did buy
 
 
 def test_ctrl_c_keeps_all_that_was_billed(server, cohort, tmp_path):

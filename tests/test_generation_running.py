@@ -147,8 +147,8 @@ def test_an_answer_of_unknown_length_costs_its_estimate():
 
 def test_no_more_requests_are_in_flight_than_allowed(tmp_path):
     """Concurrency is a limit, and it is used."""
-    generator = Scripted(latency=0.01)
-    buy(tmp_path / "d", generator, 40, limits=Limits(concurrency=7))
+    generator = Scripted(latency=0.2)
+    buy(tmp_path / "d", generator, 21, limits=Limits(concurrency=7))
     assert generator.most_in_flight == 7
 
 
