@@ -1,14 +1,13 @@
 """`tabon cohort`."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any, get_args
 
 import click
 
 from tabon._registry import check_name
-from tabon.cli.shared_options import says_no
+from tabon.cli.shared_options import says_no, tell
 from tabon.cohort.audit import audit_table
 from tabon.cohort.building import build_cohort
 from tabon.cohort.datasets import GENERIC, get_dataset
@@ -63,16 +62,12 @@ def cohort(dataset: str, folder: Path, out: Path, **options: Any) -> None:  # no
         history=options["history"],
         shares=shares(options["shares"]),
     )
-    audit = build_cohort(chosen, folder, out, rules, egress=egress, progress=told)
+    audit = build_cohort(
+        chosen, folder, out, rules, egress=egress, progress=lambda rows: tell(f"{rows:,} rows")
+    )
     click.echo(json.dumps(audit, indent=2) if options["as_json"] else "\n".join(audit_table(audit)))
     if chosen.note:
         click.echo(f"note: {chosen.note}", err=True)
-
-
-def told(rows: int) -> None:
-    """Say how far the reading is, where a person is watching."""
-    if sys.stderr.isatty():
-        click.echo(f"\r{rows:,} rows", err=True, nl=False)
 
 
 def choose(name: str, columns: str | None) -> DataSet:

@@ -5,7 +5,6 @@ import json
 import os
 import shlex
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import click
 
-from tabon.cli.shared_options import says_no
+from tabon.cli.shared_options import says_no, tell
 from tabon.errors import BadInputError
 from tabon.generation.asking import Asking, check_egress, read_split, tasks
 from tabon.generation.batches import BatchLimits, BatchRun
@@ -128,11 +127,9 @@ class Told:
 
     def __call__(self, progress: Progress) -> None:
         """Write drafts, drafts a second, money and the time left on one line."""
-        if sys.stderr.isatty():
-            rate = max(progress.kept, 1) / max(monotonic() - self._start, 1e-9)
-            left = (self._total - progress.kept - progress.already) / rate
-            line = f"{progress.kept} drafts, {rate:.1f}/s, ${progress.spent:.4f}, {left:.0f} s left"
-            click.echo(f"\r{line:<70}", err=True, nl=False)
+        rate = max(progress.kept, 1) / max(monotonic() - self._start, 1e-9)
+        left = (self._total - progress.kept - progress.already) / rate
+        tell(f"{progress.kept} drafts, {rate:.1f}/s, ${progress.spent:.4f}, {left:.0f} s left")
 
 
 def report(progress: Progress, out: Path) -> None:

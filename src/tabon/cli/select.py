@@ -18,6 +18,7 @@ from tabon.cli.shared_options import (
     open_store,
     says_no,
     store_option,
+    tell,
 )
 from tabon.distances import DISTANCES
 from tabon.errors import BadInputError, EncoderError, TransportError
@@ -95,6 +96,7 @@ def write_selections(selector: Selector, lines: Iterable[bytes], out: IO[bytes])
                 out.write(json.dumps(record).encode() + b"\n")
             failures += _unanswered(query, answer)
         out.flush()
+        tell(f"{count:,} queries")
     if count == 0:
         raise BadInputError("the file holds no queries; write one JSON object a line")
     return failures

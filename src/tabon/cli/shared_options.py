@@ -82,3 +82,9 @@ def progress_bar(label: str) -> Iterator[Progress]:
             bar.update(done - bar.pos)
 
         yield advance
+
+
+def tell(line: str) -> None:
+    """Say how far a long piece of work is, on one line, where a person is watching."""
+    if sys.stderr.isatty():
+        click.echo(f"\r{line:<70}", err=True, nl=False)
