@@ -17,17 +17,18 @@ from tabon.generation.protocol import Parameters, Request
 from tabon.generation.running import Limits, Run, Task
 from timing import Line, share
 
+PATHS = {"openai": "/openai/v1", "gemini": "/gemini", "mistral": "/mistral"}  # each provider's own client
 SERVER = Path(__file__).parent.parent / "tests" / "provider_server.py"
 KEY, LATENCY, CONCURRENCY = "benchmark-key", 0.05, Limits().concurrency
 
 
 @contextmanager
-def provider() -> Iterator[str]:
+def server() -> Iterator[str]:
     """Start the loopback provider in its own process and give its address."""
     command = [sys.executable, SERVER, "--latency", str(LATENCY), "--key", KEY, "--no-image"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         port = re.search(r"\d+", process.stdout.readline()).group()
-        yield f"http://127.0.0.1:{port}/openai/v1"
+        yield f"http://127.0.0.1:{port}"
         process.kill()
 
 
@@ -49,26 +50,31 @@ def tasks(count: int) -> Iterator[Task]:
         )
 
 
-async def bought(url: str, journal: Journal, count: int) -> int:
-    """Buy drafts with the real client and the real journal."""
-    generator = make_generator("openai:m", ModelOptions(base_url=url, api_key=KEY))
+async def bought(provider: str, address: str, path: Path, count: int) -> float:
+    """Buy drafts with the provider's own client and the real journal; return the seconds it took."""
+    options = ModelOptions(base_url=address + PATHS[provider], api_key=KEY)
+    generator, journal = make_generator(f"{provider}:m", options), Journal(path)
+    start = perf_counter()
     try:
         run = Run(generator, journal, Budget(FREE, spent=0.0, cap=None), Limits(concurrency=CONCURRENCY))
-        return (await run.buy(tasks(count))).kept
+        kept = (await run.buy(tasks(count))).kept
     finally:
         await generator.close()
+        journal.close()
+    if kept != count:
+        raise SystemExit(f"{kept} of {count} drafts were kept")
+    return perf_counter() - start
 
 
 def generation_lines(*, quick: bool) -> Iterator[Line]:
     """From the first request to the last line on disk."""
     count = 64 if quick else 1000
-    with provider() as url, TemporaryDirectory() as folder:
-        asyncio.run(bought(url, Journal(Path(folder) / "warm"), CONCURRENCY))
-        start = perf_counter()
-        kept = asyncio.run(bought(url, Journal(Path(folder) / "drafts"), count))
-        ours = perf_counter() - start
-    if kept != count:
-        raise SystemExit(f"{kept} of {count} drafts were kept")
     ideal = count * LATENCY / CONCURRENCY
-    what = f"{count} drafts, {LATENCY * 1000:.0f} ms latency, {CONCURRENCY} in flight, openai client"
-    yield share(what, ours, ideal, "drafts × latency ÷ concurrency", "≤ 1.3")
+    with server() as address, TemporaryDirectory() as folder:
+        for provider in PATHS:
+            asyncio.run(bought(provider, address, Path(folder) / f"{provider}-warm", CONCURRENCY))
+            ours = asyncio.run(bought(provider, address, Path(folder) / provider, count))
+            what = (
+                f"{count} drafts, {LATENCY * 1000:.0f} ms latency, {CONCURRENCY} in flight, {provider} client"
+            )
+            yield share(what, ours, ideal, "drafts × latency ÷ concurrency", "≤ 1.3")
