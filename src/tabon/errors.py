@@ -11,6 +11,7 @@ in it, report text may not.
   - EncoderError         (RuntimeError)  an encoder is missing or answered nonsense
   - TransportError       (RuntimeError)  the transport solver did not reach the optimum
   - UnknownNameError     (LookupError)   no such distance, encoder or policy
+  - MetricUnavailableError (RuntimeError) a metric cannot be measured on this machine
   - MissingExtraError    (ImportError)   an optional dependency is not installed
 """
 
@@ -75,3 +76,12 @@ class MissingExtraError(TabonError, ImportError):
     def __init__(self, feature: str, extra: str) -> None:
         """Name the feature and the command that adds it."""
         super().__init__(f"{feature} is not installed; add it with: pip install 'tabon[{extra}]'")
+
+
+class MetricUnavailableError(TabonError, RuntimeError):
+    """A metric cannot be measured here: its weights or packages are missing."""
+
+    def __init__(self, metric: str, reason: str, remedy: str) -> None:
+        """Say why, and the command or option that mends it."""
+        super().__init__(f"{metric} is not measured: {reason}; {remedy}")
+        self.metric, self.reason, self.remedy = metric, reason, remedy

@@ -9,13 +9,15 @@ import click
 from tabon.cli.shared_options import default_store, says_no, store_option
 from tabon.doctor import Finding, examine
 
+COMMANDS = ("pip", "hf", "rm")  # how a remedy begins that can be pasted into a shell
+
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines instead.")
 @store_option
 @says_no
 def doctor(as_json: bool, store: Path | None) -> None:  # noqa: FBT001  # a click flag
-    """Say what is installed, which encoders work offline, and what adds the rest.
+    """Say what is installed, which encoders and metrics work offline, and what adds the rest.
 
     Exit status 1 when something is missing that the main job needs.
     """
@@ -33,5 +35,6 @@ def line(finding: Finding) -> str:
     'missing  package torch: not installed; add it with: pip install torch'
     """
     mark = "ok     " if finding.works else "missing"
-    remedy = f"; add it with: {finding.remedy}" if finding.remedy else ""
+    lead = "add it with: " if finding.remedy.partition(" ")[0] in COMMANDS else ""
+    remedy = f"; {lead}{finding.remedy}" if finding.remedy else ""
     return f"{mark}  {finding.what}: {finding.detail}{remedy}"

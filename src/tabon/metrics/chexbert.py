@@ -1,0 +1,136 @@
+"""CheXbert: which of 14 observations a report states, by a BERT with 14 small heads, and F1 of that.
+
+Labels as f1chexbert 0.0.2 gives them: an observation counts as there when its
+head says positive or uncertain, not when it says blank or negative. An empty
+text is labelled like any other (Smit et al., 2020).
+
+Files: chexbert.pth of StanfordAIMI/RRG_scorers (no commit is pinned, the file's
+sha256 stands in the signature; the published one begins with 6550703c92d6) and
+the tokenizer and config of bert-base-uncased. Or all of them in one folder.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tabon._extras import require
+from tabon.errors import BadInputError, MetricUnavailableError
+from tabon.metrics.bert_encoder import encode_rows, load_config, load_encoder, load_tokenizer, tokenizer_files
+from tabon.metrics.label_f1 import STATISTICS, Labels, label_scores, label_statistics
+from tabon.metrics.protocol import Pair, Statistics
+from tabon.metrics.weights import EXTRA, digest, find_folder, load_tensors
+from tabon.observations import OBSERVATIONS
+
+REPOSITORY = "StanfordAIMI/RRG_scorers"
+WEIGHTS = "chexbert.pth"
+BACKBONE = "google-bert/bert-base-uncased"
+BACKBONE_REVISION = "86b5e0934494bd15c9632b12f734a8a67f723594"
+BACKBONE_FILES = ("config.json", "tokenizer_config.json", "vocab.txt")
+VOCABULARIES = ("tokenizer.json", "vocab.txt")
+POSITIVE, UNCERTAIN = 1, 3  # of blank 0, positive 1, negative 2, uncertain 3
+CLASSES = (*[4] * 13, 2)  # "No Finding" is only there or not
+LONGEST = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where CheXbert's parts are."""
+
+    weights: Path  # chexbert.pth
+    backbone: Path  # a folder with config.json and a tokenizer
+
+
+def find_files(model: Path | None) -> Files:
+    """Return CheXbert's files: all in the folder `model`, or from the local Hub cache."""
+    if model is None:
+        weights = find_folder("chexbert", REPOSITORY, (WEIGHTS,), revision=None, model=None)
+        backbone = find_folder("chexbert", BACKBONE, BACKBONE_FILES, revision=BACKBONE_REVISION, model=None)
+        return Files(weights / WEIGHTS, backbone)
+    folder = find_folder("chexbert", REPOSITORY, (WEIGHTS, "config.json"), revision=None, model=model)
+    if not any((folder / name).is_file() for name in VOCABULARIES):
+        raise MetricUnavailableError(
+            "chexbert", f"vocab.txt is not in {folder}", f"take it from {BACKBONE} on the Hub"
+        )
+    return Files(folder / WEIGHTS, folder)
+
+
+class CheXbert:
+    """F1 of the observations that CheXbert reads in draft and reference."""
+
+    name = "chexbert"
+    statistics = STATISTICS
+    scores = label_scores("chexbert")
+
+    def __init__(self, files: Files) -> None:
+        """Load tokenizer, encoder and heads."""
+        torch = require("torch", extra=EXTRA, feature="torch")
+        config = load_config(files.backbone)
+        tensors = {
+            name.removeprefix("module."): tensor for name, tensor in load_tensors(files.weights).items()
+        }
+        self._tokenizer = load_tokenizer(files.backbone)
+        self._longest = min(LONGEST, int(config.max_position_embeddings))
+        inner = {name[5:]: tensor for name, tensor in tensors.items() if name.startswith("bert.")}
+        self._model = load_encoder(files.weights, config, tensors=inner)
+        self._heads = tuple(
+            torch.cat([_head(tensors, number, part, files.weights) for number in range(len(CLASSES))])
+            for part in ("weight", "bias")
+        )
+        self.signature = "|".join(
+            (
+                self.name,
+                f"weights:{digest(files.weights)}",
+                f"tokenizer:{digest(*tokenizer_files(files.backbone))}",
+                "uncertain:positive",
+                f"tokens:{self._longest}",
+                "empty:labelled",
+                *(f"{package}:{version(package)}" for package in ("transformers", "torch")),
+            )
+        )
+
+    def measure(self, pairs: Sequence[Pair]) -> Statistics:
+        """Return hits, false alarms and misses of each pair; each distinct text is labelled once."""
+        texts = [text for pair in pairs for text in (_cleaned(pair.reference), _cleaned(pair.candidate))]
+        distinct = list(dict.fromkeys(texts))
+        row = {text: number for number, text in enumerate(distinct)}
+        labels = self.label(distinct)[[row[text] for text in texts]]
+        return label_statistics(labels[0::2], labels[1::2])
+
+    def label(self, texts: Sequence[str]) -> Labels:
+        """Return which observations each text states, (texts, 14), in the order of OBSERVATIONS."""
+        if not texts:
+            return np.zeros((0, len(OBSERVATIONS)), dtype=bool)
+        cleaned = [_cleaned(text) for text in texts]
+        ids = self._tokenizer(cleaned, truncation=True, max_length=self._longest)["input_ids"]
+        logits = np.stack(encode_rows(ids, self._forward))
+        heads = np.split(logits, np.cumsum(CLASSES)[:-1], axis=1)
+        classes = np.stack([head.argmax(axis=1) for head in heads], axis=1)
+        return np.isin(classes, (POSITIVE, UNCERTAIN))
+
+    def _forward(self, ids: Any) -> Any:  # noqa: ANN401  # tensors, an optional import
+        """Return the logits of all heads side by side, (texts, 54)."""
+        torch = require("torch", extra=EXTRA, feature="torch")
+        return torch.nn.functional.linear(self._model(ids).last_hidden_state[:, 0], *self._heads)
+
+
+def _head(tensors: dict[str, Any], number: int, part: str, path: Path) -> Any:  # noqa: ANN401  # a tensor
+    """Return one head's weight or bias in float32."""
+    name = f"linear_heads.{number}.{part}"
+    if name not in tensors or len(tensors[name]) != CLASSES[number]:
+        raise BadInputError(f"{path.name} has no {name} of {CLASSES[number]} classes; fetch it again")
+    return tensors[name].float()
+
+
+def _cleaned(text: str) -> str:
+    """Return a text on one line with single spaces, without lone surrogates."""
+    return re.sub(r"\s+", " ", text.encode("utf-8", "replace").decode()).strip()
+
+
+def load(model: Path | None) -> CheXbert:
+    """Load CheXbert from the local Hub cache, or from a folder that holds all its files."""
+    return CheXbert(find_files(model))
