@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from threadpoolctl import threadpool_info
 
 from encoding import encoding_lines
+from evaluation import evaluation_lines
 from generation import generation_lines
 from top_k import top_k_lines
 from transition_vectors import transition_lines
@@ -24,6 +25,7 @@ BENCHMARKS = {
     "top-k": top_k_lines,
     "encoding": encoding_lines,
     "generation": generation_lines,
+    "evaluation": evaluation_lines,
 }
 
 

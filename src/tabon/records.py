@@ -16,6 +16,7 @@ from tabon.reports import Report, report_from_record
 
 TRANSITION_KEYS = frozenset({"id", "prior", "current"})
 QUERY_KEYS = frozenset({"id", "patient", "prior", "candidates", "reference"})
+TEXT_KEYS = frozenset({"findings", "impression", "text"})
 MAX_LEVELS = 100  # of lists and objects inside each other in what is passed through
 ALMOST = 0.8  # how much a key must look like the missing one to be named
 KINDS = {
@@ -56,6 +57,8 @@ class Query:
     candidates: tuple[Report, ...]
     patient: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)  # unknown keys, passed through
+    draft_facts: tuple[Mapping[str, Any], ...] = ()  # what is known of each draft beside its text
+    reference: Any = None  # R as it stands in the file: what was really written; not looked at here
 
     @property
     def prior(self) -> Report:
@@ -102,6 +105,8 @@ def query_from_record(record: Mapping[str, Any]) -> Query:
         ),
         patient=_patient(record),
         facts=_facts(record, QUERY_KEYS),
+        draft_facts=tuple(_draft_facts(draft) for draft in drafts),
+        reference=record.get("reference"),
     )
 
 
@@ -194,6 +199,15 @@ def _facts(record: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
     facts = {key: value for key, value in record.items() if key not in known}
     _check_kept(facts, MAX_LEVELS)
     return facts
+
+
+def _draft_facts(draft: object) -> Mapping[str, Any]:
+    """Return what stands beside a draft's text: its seed, its log-probability, its simulated errors."""
+    return (
+        {key: value for key, value in draft.items() if key not in TEXT_KEYS}
+        if isinstance(draft, dict)
+        else {}
+    )
 
 
 def _check_kept(value: object, levels: int) -> None:

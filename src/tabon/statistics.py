@@ -1,0 +1,106 @@
+"""Intervals and tests that respect patients, from sums of statistics.
+
+The unit is the patient: a patient's studies are resampled together and swapped
+together. Everything is a matrix product of (resamples, patients) weights with
+(patients, columns) sums, so ten thousand resamples cost about a second.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+CONFIDENCE = 0.95
+
+
+def patient_rows(patients: Sequence[str]) -> NDArray[np.intp]:
+    """Number the patients in the order of their first study.
+
+    >>> patient_rows(["b", "a", "b"]).tolist()
+    [0, 1, 0]
+    """
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(patient, len(numbers)) for patient in patients], dtype=np.intp)
+
+
+def sum_by_patient(values: Array, rows: NDArray[np.intp], num_patients: int) -> Array:
+    """Add up (studies, ...) to (patients, ...)."""
+    sums = np.zeros((num_patients, *values.shape[1:]))
+    np.add.at(sums, rows, values)
+    return sums
+
+
+def bootstrap_weights(num_patients: int, resamples: int, rng: np.random.Generator) -> Array:
+    """How often each patient is drawn, (resamples, patients); each row adds up to the patients."""
+    draws = rng.integers(num_patients, size=(resamples, num_patients))
+    offsets = np.arange(resamples)[:, None] * num_patients
+    counts = np.bincount((draws + offsets).ravel(), minlength=resamples * num_patients)
+    return counts.reshape(resamples, num_patients).astype(np.float64)
+
+
+def swap_signs(num_patients: int, trials: int, rng: np.random.Generator) -> Array:
+    """Which patients are swapped between two methods, (trials, patients), 0 or 1."""
+    return rng.integers(2, size=(trials, num_patients)).astype(np.float64)
+
+
+def interval(resampled: Array) -> tuple[Array, Array]:
+    """Percentile interval over the first axis; NaN where every resample is undefined."""
+    tail = (1 - CONFIDENCE) / 2
+    flat = resampled.reshape(len(resampled), -1)
+    ordered = np.sort(flat, axis=0)  # NaN last
+    defined = (~np.isnan(flat)).sum(axis=0)
+    low, high = (_quantile(ordered, defined, share) for share in (tail, 1 - tail))
+    return low.reshape(resampled.shape[1:]), high.reshape(resampled.shape[1:])
+
+
+def _quantile(ordered: Array, defined: NDArray[np.intp], share: float) -> Array:
+    """Take the quantile of each sorted column among its defined values, by linear interpolation."""
+    position = share * np.maximum(defined - 1, 0)
+    below = np.floor(position).astype(np.intp)
+    above = np.minimum(below + 1, np.maximum(defined - 1, 0))
+    columns = np.arange(ordered.shape[1])
+    step = position - below
+    values: Array = ordered[below, columns] * (1 - step) + ordered[above, columns] * step
+    return values
+
+
+def randomisation_p(observed: Array, swapped: Array) -> Array:
+    """Two-sided p = (c + 1) / (n + 1), c of n swapped differences at least as far from 0.
+
+    >>> float(randomisation_p(np.array(2.0), np.array([1.0, -2.0, 0.5])))
+    0.5
+    """
+    at_least = np.abs(swapped) >= np.abs(observed) * (1 - 1e-12)
+    p: Array = (at_least.sum(axis=0) + 1.0) / (len(swapped) + 1.0)
+    return np.where(np.isnan(observed), np.nan, p)
+
+
+def holm(p: Array) -> Array:
+    """Adjust for the family-wise error rate (Holm, step down).
+
+    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
+    return _back(np.minimum(stepped, 1.0), order)
+
+
+def benjamini_hochberg(p: Array) -> Array:
+    """Adjust for the false discovery rate (Benjamini-Hochberg, step up).
+
+    >>> [round(value, 4) for value in benjamini_hochberg(np.array([0.01, 0.04, 0.03])).tolist()]
+    [0.03, 0.04, 0.04]
+    """
+    order = np.argsort(p, kind="stable")
+    stepped = p[order] * len(p) / np.arange(1, len(p) + 1)
+    falling = np.minimum.accumulate(stepped[::-1])[::-1]
+    return _back(np.minimum(falling, 1.0), order)
+
+
+def _back(adjusted: Array, order: NDArray[np.intp]) -> Array:
+    """Put sorted values back to where they came from."""
+    values = np.empty_like(adjusted)
+    values[order] = adjusted
+    return values

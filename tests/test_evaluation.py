@@ -1,0 +1,360 @@
+"""Every number of an evaluation agrees with the plain way of computing it."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tabon.errors import BadInputError
+from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases, read_picks
+from tabon.evaluation.evaluating import seeded_picks
+from tabon.evaluation.picks import check_picks, method_of
+from tabon.metrics import Pair, Score, load_metric
+from tabon.metrics.measuring import MeasurementStore, measure_pairs
+from tabon.metrics.protocol import mean_of
+from tabon.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS
+from tabon.simulate import SimulationSettings, simulate_queries
+
+SETTINGS = EvaluationSettings(resamples=200)
+PATIENTS = SimulationSettings(patients=500, num_candidates=4)
+
+
+class Overlap:
+    """Shared words over all words: a mean and a ratio of sums, simple enough to check by hand."""
+
+    name = "overlap"
+    signature = "overlap|words"
+    statistics = ("shared", "all", "ratio")
+    calls = 0
+
+    @property
+    def scores(self):
+        """Return a mean over drafts and a corpus score."""
+        return (
+            Score("ratio", mean_of(2)),
+            Score("corpus-ratio", lambda sums, _: sums[..., 0] / np.maximum(sums[..., 1], 1)),
+        )
+
+    def measure(self, pairs):
+        """Count words."""
+        type(self).calls += len(pairs)
+        rows = []
+        for pair in pairs:
+            ours, theirs = set(pair.candidate.split()), set(pair.reference.split())
+            shared, both = len(ours & theirs), len(ours | theirs)
+            rows.append((shared, both, shared / both if both else 0.0))
+        return np.array(rows, dtype=np.float64).reshape(len(pairs), 3)
+
+
+def lines(settings=PATIENTS, **facts):
+    """Return simulated queries as lines."""
+    return [json.dumps({**record, **facts}).encode() for record in simulate_queries(settings)]
+
+
+@pytest.fixture(scope="module")
+def cases():
+    """Return simulated studies."""
+    return read_cases(lines(), name="simulated")
+
+
+def picks_by(cases, choose, method="m", signature=None):
+    """Return picks by a rule over studies."""
+    return Picks(
+        method=method,
+        signature=signature or f"selector:{method}",
+        chosen={case.query.id: choose(case) for case in cases.cases},
+        distances={},
+    )
+
+
+def texts(cases, section, choose):
+    """Return the (reference, candidate) texts that a rule picks."""
+    return [
+        Pair(
+            reference=case.reference.section(section),
+            candidate=case.query.candidates[choose(case)].section(section),
+        )
+        for case in cases.cases
+        if case.has(section)
+    ]
+
+
+def last(case):
+    """Pick the last draft."""
+    return len(case.query.candidates) - 1
+
+
+def run_of(cases, *picks, name="run"):
+    """Return a run."""
+    return RunInput(name=name, cases=cases, picks=tuple(picks))
+
+
+@pytest.fixture(scope="module")
+def results(cases):
+    """Evaluate two rules with a metric of means and sums."""
+    rules = [picks_by(cases, lambda _: 0, "first"), picks_by(cases, last, "last")]
+    return evaluate([run_of(cases, *rules)], [Overlap(), load_metric("bleu")], SETTINGS)
+
+
+def cell(results, method, score, section="findings", run=None):
+    """Return one cell."""
+    found = results.cell(run=run or results.main_run(), section=section, method=method, score=score)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("section", ["findings", "impression"])
+@pytest.mark.parametrize("score", ["ratio", "corpus-ratio", "bleu-1", "corpus-bleu-2"])
+def test_a_cell_is_the_score_of_the_picked_texts(cases, results, section, score):
+    """Indexing the table equals measuring the picked drafts on their own, means and corpus scores alike."""
+    metric = Overlap() if "ratio" in score else load_metric("bleu")
+    rows = metric.measure(texts(cases, section, last))
+    value = next(each.value for each in metric.scores if each.name == score)
+    expected = value(rows.sum(axis=0), np.array(float(len(rows))))
+    assert cell(results, "last", score, section).value == pytest.approx(float(expected), abs=1e-12)
+    assert cell(results, "last", score, section).n == len(rows)
+
+
+def test_corpus_bleu_of_the_picks_is_sacrebleus(cases, results):
+    """A corpus score from summed statistics is the reference implementation's on the picked texts."""
+    import sacrebleu
+
+    picked = texts(cases, "findings", last)
+    expected = sacrebleu.corpus_bleu(
+        [pair.candidate for pair in picked], [[pair.reference for pair in picked]]
+    ).score
+    assert 100 * cell(results, "last", "corpus-bleu-4").value == pytest.approx(expected, abs=1e-9)
+
+
+def table_of(cases, section="findings"):
+    """Return the ratio of every draft of every study."""
+    return np.array(
+        [
+            [
+                Overlap().measure(
+                    [Pair(reference=case.reference.section(section), candidate=draft.section(section))]
+                )[0, 2]
+                for draft in case.query.candidates
+            ]
+            for case in cases.cases
+        ]
+    )
+
+
+def test_random_is_the_mean_over_drafts_and_the_oracle_the_best_draft(cases, results):
+    """The reference rows are the plain mean and the plain maximum; seeds scatter around the mean."""
+    table = table_of(cases)
+    assert cell(results, RANDOM, "ratio").value == pytest.approx(table.mean(), abs=1e-12)
+    assert cell(results, ORACLE, "ratio").value == pytest.approx(table.max(axis=1).mean(), abs=1e-12)
+    seeded = np.mean(
+        [table[np.arange(len(table)), seeded_picks(cases.cases, seed)].mean() for seed in range(5)]
+    )
+    assert cell(results, RANDOM_SEEDS, "ratio").value == pytest.approx(seeded, abs=1e-12)
+
+
+def test_the_shares_are_what_they_say(cases, results):
+    """Delta, relative change, gap closed and the counts follow from the values."""
+    found, table = cell(results, "last", "ratio"), table_of(cases)
+    random, oracle = table.mean(axis=1), table.max(axis=1)
+    ahead = table[:, -1] - random
+    assert found.delta == pytest.approx(ahead.mean(), abs=1e-12)
+    assert found.relative == pytest.approx(ahead.mean() / random.mean(), abs=1e-12)
+    assert found.gap == pytest.approx(ahead.mean() / (oracle - random).mean(), abs=1e-12)
+    wins, losses = int((ahead > 1e-12).sum()), int((ahead < -1e-12).sum())
+    assert (found.wins, found.losses, found.ties) == (wins, losses, len(ahead) - wins - losses)
+
+
+def test_the_interval_is_the_one_of_a_plain_loop_over_resampled_patients(cases):
+    """Weighted sums give what drawing patients one by one and scoring anew gives."""
+    settings = EvaluationSettings(resamples=40, seed=7)
+    results = evaluate([run_of(cases, picks_by(cases, last, "last"))], [Overlap()], settings)
+    patients = list(dict.fromkeys(case.patient for case in cases.cases))
+    rng = np.random.default_rng(7)
+    draws = rng.integers(len(patients), size=(40, len(patients)))
+    of_patient = {name: [case for case in cases.cases if case.patient == name] for name in patients}
+    values = []
+    for draw in draws:
+        studies = [case for index in draw for case in of_patient[patients[index]] if case.has("findings")]
+        pairs = [
+            Pair(reference=case.reference.findings, candidate=case.query.candidates[last(case)].findings)
+            for case in studies
+        ]
+        rows = Overlap().measure(pairs).sum(axis=0)
+        values.append(rows[0] / rows[1])
+    found = cell(results, "last", "corpus-ratio")
+    assert found.low == pytest.approx(np.quantile(values, 0.025), abs=1e-12)
+    assert found.high == pytest.approx(np.quantile(values, 0.975), abs=1e-12)
+
+
+def test_the_oracle_prefers_rightful_silence_to_an_invented_change():
+    """Where a score has no value for a silent draft, the oracle does not take a wrong one instead."""
+    record = {"patient": 1, "prior": "Small effusion.", "reference": "The lungs are clear."}
+    drafts = ["The effusion has worsened.", "The lungs are clear."]
+    told = [json.dumps(record | {"id": 1, "candidates": drafts}).encode()]
+    change = record | {"id": 2, "reference": "The effusion has worsened.", "candidates": drafts}
+    cases = read_cases([*told, json.dumps(change).encode()], name="x")
+    results = evaluate([run_of(cases, picks_by(cases, last))], [load_metric("temporal")], SETTINGS)
+    assert cell(results, ORACLE, "temporal-f1").value == 1.0
+
+
+def test_picking_the_oracle_closes_the_whole_gap_and_abstaining_none_of_it(cases):
+    """The best draft of each study is worth 1, saying nothing is worth 0, and both are visible."""
+    best = dict(zip((case.query.id for case in cases.cases), table_of(cases).argmax(axis=1), strict=True))
+    rules = [
+        picks_by(cases, lambda case: int(best[case.query.id]), "best"),
+        picks_by(cases, lambda _: -1, "nothing"),
+    ]
+    results = evaluate([run_of(cases, *rules)], [Overlap()], SETTINGS)
+    assert cell(results, "best", "ratio").gap == pytest.approx(1.0)
+    assert cell(results, "best", "ratio").p == pytest.approx(1 / 201)
+    assert cell(results, "nothing", "ratio").gap == pytest.approx(0.0)
+    assert cell(results, "nothing", "ratio").p == 1.0
+    assert results.runs[0].abstained == {"best": 0, "nothing": len(cases.cases)}
+
+
+def test_the_mean_over_runs_is_the_mean_of_their_values(cases):
+    """Several runs give each its cells and one row of means; p and intervals are of the mean."""
+    other = read_cases(lines(replace(PATIENTS, prompt="p1")), name="other")
+    runs = [run_of(each, picks_by(each, last), name=name) for name, each in (("a", cases), ("b", other))]
+    results = evaluate(runs, [Overlap()], SETTINGS)
+    single = [cell(results, "m", "ratio", run=name).value for name in ("a", "b")]
+    assert cell(results, "m", "ratio", run=MEAN_RUN).value == pytest.approx(np.mean(single))
+    assert cell(results, "m", "ratio", run=MEAN_RUN).n == 2 * cell(results, "m", "ratio", run="a").n
+    assert cell(results, "m", "ratio", run="a").holm is None
+    assert cell(results, "m", "ratio", run=MEAN_RUN).holm >= cell(results, "m", "ratio", run=MEAN_RUN).p
+
+
+def test_state_f1_is_measured_where_the_truth_is_known_and_only_there(cases, results):
+    """Simulated cohorts get state-F1 of the whole report; others have no such cell."""
+    assert cell(results, "last", "state-f1", "report").n == len(cases.cases)
+    plain = [json.dumps({**json.loads(line), "state": None}).encode() for line in lines()]
+    plain = [line.replace(b', "state": null', b"") for line in plain]
+    stripped = read_cases(plain, name="plain")
+    results = evaluate([run_of(stripped, picks_by(stripped, last))], [Overlap()], SETTINGS)
+    assert "report" not in results.sections()
+
+
+def test_every_distinct_pair_is_measured_once_and_kept(tmp_path, cases):
+    """Nine selectors cost no more measuring than one; a second evaluation costs none."""
+    store = MeasurementStore(tmp_path / "m.sqlite")
+    rules = [picks_by(cases, lambda case, j=j: j % len(case.query.candidates), f"m{j}") for j in range(9)]
+    Overlap.calls = 0
+    first = evaluate([run_of(cases, *rules)], [Overlap()], SETTINGS, store=store)
+    measured = Overlap.calls
+    assert measured <= 2 * sum(len(case.query.candidates) for case in cases.cases)
+    again = evaluate([run_of(cases, *rules)], [Overlap()], SETTINGS, store=store)
+    assert Overlap.calls == measured
+    assert again == first
+
+
+def test_the_store_holds_no_text_and_is_keyed_by_signature(tmp_path):
+    """Another signature finds nothing, and no report text lies in the file."""
+    store = MeasurementStore(tmp_path / "m.sqlite")
+    pair = Pair(reference="CANARY one", candidate="CANARY two")
+    measure_pairs(Overlap(), [pair], store=store)
+    assert b"CANARY" not in (tmp_path / "m.sqlite").read_bytes()
+    other = Overlap()
+    other.signature = "overlap|other"
+    assert store.read(other, [pair]) == {}
+    assert len(store.read(Overlap(), [pair])) == 1
+
+
+def test_studies_without_the_section_are_left_out_of_its_n():
+    """N counts the references that say something there."""
+    records = [json.loads(line) for line in lines()]
+    records[0]["reference"] = {"findings": "Clear lungs.", "impression": ""}
+    cases = read_cases([json.dumps(record).encode() for record in records], name="x")
+    results = evaluate([run_of(cases, picks_by(cases, last))], [Overlap()], SETTINGS)
+    difference = cell(results, "m", "ratio", "findings").n - cell(results, "m", "ratio", "impression").n
+    assert difference == 1
+
+
+def test_shortfalls_are_counted():
+    """A study with fewer drafts than asked for shows in the run."""
+    records = [json.loads(line) | {"expected": 4} for line in lines()]
+    records[0]["candidates"] = records[0]["candidates"][:2]
+    records[1]["candidates"] = []
+    del records[2]["reference"]
+    cases = read_cases([json.dumps(record).encode() for record in records], name="x")
+    results = evaluate([run_of(cases, picks_by(cases, lambda _: 0))], [Overlap()], SETTINGS)
+    assert (results.runs[0].short, cases.left_out) == (1, 2)
+
+
+def test_the_curve_ends_where_the_table_is(cases):
+    """The K-curve's last point is the cell of all drafts, and its points are picks among the first drafts."""
+    rng = np.random.default_rng(0)
+    distances = {case.query.id: tuple(rng.random(len(case.query.candidates))) for case in cases.cases}
+    chosen = {query: int(np.argmin(values)) for query, values in distances.items()}
+    picks = Picks(
+        method="novelty/min", signature="distance:novelty|aggregate:min", chosen=chosen, distances=distances
+    )
+    settings = replace(SETTINGS, curves=("ratio",))
+    results = evaluate([run_of(cases, picks)], [Overlap()], settings)
+    [curve] = [curve for curve in results.facts["curves"] if curve["section"] == "findings"]
+    assert [point["x"] for point in curve["points"]] == [2, 3, 4]
+    assert curve["points"][-1]["gap"] == pytest.approx(cell(results, "novelty/min", "ratio").gap)
+    table = table_of(cases)[:, :2]
+    first = np.array([np.argmin(distances[case.query.id][:2]) for case in cases.cases])
+    gain = table[np.arange(len(table)), first] - table.mean(axis=1)
+    assert curve["points"][0]["gap"] == pytest.approx(
+        gain.mean() / (table.max(axis=1) - table.mean(axis=1)).mean()
+    )
+
+
+def test_methods_are_named_after_their_signatures():
+    """A selections file names itself."""
+    assert method_of("distance:novelty|aggregate:knn10|bank:x") == "novelty/knn"
+    assert method_of("selector:fused|bank:x") == "fused"
+
+
+def selection(number, **changes):
+    """Return one line of a selections file."""
+    record = {"id": number, "selected": 0, "total_distances": [0.1], "signature": "s"}
+    return json.dumps(record | changes).encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([b"{"], "line 1 is not a selection"),
+        ([b"[1]"], "line 1 is not a selection"),
+        ([selection(1), selection(2, signature="t")], "2 signatures"),
+        ([], "0 signatures"),
+    ],
+)
+def test_selections_that_do_not_fit_are_refused(content, message):
+    """One sentence says what is wrong with a selections file."""
+    with pytest.raises(BadInputError, match=message):
+        read_picks(content, name="x.jsonl")
+
+
+def test_selections_of_other_queries_are_refused(cases):
+    """Drafts that are not there and ids that nobody asked for are named."""
+    with pytest.raises(BadInputError, match="answers none of the queries"):
+        check_picks(read_picks([selection("other")], name="x"), cases.cases, name="x")
+    wrong = selection(cases.cases[0].query.id, selected=99)
+    with pytest.raises(BadInputError, match="draft 99"):
+        check_picks(read_picks([wrong], name="x"), cases.cases, name="x")
+
+
+def test_methods_must_be_the_same_in_every_run(cases):
+    """Two signatures under one name, a method twice, or one missing in a run are refused."""
+    one, two = (picks_by(cases, last, "m", signature) for signature in ("a", "b"))
+    with pytest.raises(BadInputError, match="two signatures"):
+        evaluate([run_of(cases, one), run_of(cases, two, name="b")], [Overlap()], SETTINGS)
+    with pytest.raises(BadInputError, match="twice"):
+        evaluate([run_of(cases, one, one)], [Overlap()], SETTINGS)
+    with pytest.raises(BadInputError, match="no selections of m"):
+        evaluate([run_of(cases, one), run_of(cases, name="b")], [Overlap()], SETTINGS)
+
+
+def test_a_file_without_references_says_so():
+    """Without references nothing can be evaluated."""
+    record = {"id": 1, "prior": "Clear.", "candidates": ["Clear."]}
+    with pytest.raises(BadInputError, match="no query with a 'reference'"):
+        read_cases([json.dumps(record).encode()], name="x.jsonl")
+    with pytest.raises(BadInputError, match="line 1"):
+        read_cases([b"{"], name="x.jsonl")
+    with pytest.raises(BadInputError, match="'reference'"):
+        read_cases([json.dumps(record | {"reference": 7}).encode()], name="x.jsonl")

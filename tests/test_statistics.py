@@ -1,0 +1,157 @@
+"""Intervals cover what they say, p is uniform when nothing is there, and corrections are the textbook's."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import false_discovery_control, kstest, norm
+
+from tabon.statistics import (
+    benjamini_hochberg,
+    bootstrap_weights,
+    holm,
+    interval,
+    patient_rows,
+    randomisation_p,
+    sum_by_patient,
+    swap_signs,
+)
+
+P_VALUES = arrays(np.float64, st.integers(1, 12), elements=st.floats(1e-6, 1.0))
+
+
+def clustered(rng, patients=40):
+    """Return studies of patients who differ: (value of each study, its patient)."""
+    studies = rng.integers(1, 4, size=patients)
+    rows = np.repeat(np.arange(patients), studies)
+    return rng.normal(size=patients)[rows] + 0.3 * rng.normal(size=len(rows)), rows
+
+
+def means(weights, values, rows):
+    """Return the mean under each resample of patients."""
+    patients = weights.shape[1]
+    sums = sum_by_patient(values[:, None], rows, patients)[:, 0]
+    counts = np.bincount(rows, minlength=patients)
+    return (weights @ sums) / (weights @ counts)
+
+
+def holm_as_printed(p):
+    """Holm's procedure, step by step."""
+    adjusted, highest = {}, 0.0
+    for step, index in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
+        highest = max(highest, min(1.0, (len(p) - step) * p[index]))
+        adjusted[index] = highest
+    return [adjusted[index] for index in range(len(p))]
+
+
+@given(P_VALUES)
+def test_holm_is_the_step_down_procedure(p):
+    """The vectorised correction agrees with the loop."""
+    np.testing.assert_allclose(holm(p), holm_as_printed(p.tolist()))
+
+
+@given(P_VALUES)
+def test_benjamini_hochberg_is_scipys(p):
+    """The correction over the grid agrees with scipy."""
+    np.testing.assert_allclose(benjamini_hochberg(p), false_discovery_control(p))
+
+
+@given(P_VALUES)
+def test_corrections_only_raise_p_and_keep_the_order(p):
+    """An adjusted p is never below p, never above 1, and never changes who is ahead of whom."""
+    for adjusted in (holm(p), benjamini_hochberg(p)):
+        assert (adjusted >= p - 1e-12).all()
+        assert adjusted.max() <= 1.0
+        assert (np.diff(adjusted[np.argsort(p, kind="stable")]) >= -1e-12).all()
+
+
+def test_a_resample_draws_as_many_patients_as_there_are():
+    """Each row of weights adds up to the patients, and the mean weight is 1."""
+    weights = bootstrap_weights(30, 2000, np.random.default_rng(0))
+    assert set(weights.sum(axis=1)) == {30.0}
+    np.testing.assert_allclose(weights.mean(axis=0), 1.0, atol=0.12)
+
+
+def test_patients_are_numbered_by_their_first_study():
+    """The number of a patient does not depend on how often they come."""
+    assert patient_rows(["x", "y", "x", "z"]).tolist() == [0, 1, 0, 2]
+
+
+def test_the_interval_is_numpys_percentile():
+    """Without undefined resamples the interval is the plain percentile one."""
+    draws = np.random.default_rng(1).normal(size=(500, 3))
+    low, high = interval(draws)
+    np.testing.assert_allclose(low, np.quantile(draws, 0.025, axis=0))
+    np.testing.assert_allclose(high, np.quantile(draws, 0.975, axis=0))
+
+
+def test_undefined_resamples_are_left_out_of_the_interval():
+    """NaN in some resamples does not spread; a column of NaN stays undefined."""
+    draws = np.array([[1.0, np.nan], [np.nan, np.nan], [3.0, np.nan]])
+    low, high = interval(draws)
+    assert low[0] == pytest.approx(1.05)
+    assert high[0] == pytest.approx(2.95)
+    assert np.isnan([low[1], high[1]]).all()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_interval_covers_the_truth_as_often_as_it_says(seed):
+    """95 % intervals of a clustered mean hold the true mean in 95 % of simulated cohorts, give or take."""
+    rng = np.random.default_rng(seed)
+    hits = 0
+    for _ in range(400):
+        values, rows = clustered(rng, patients=60)
+        low, high = interval(means(bootstrap_weights(60, 400, rng), values, rows))
+        hits += bool(low <= 0.0 <= high)
+    assert 0.91 <= hits / 400 <= 0.98
+
+
+def test_resampling_studies_instead_of_patients_would_cover_too_little():
+    """The same intervals without the clusters are too narrow: the patient is the unit."""
+    rng = np.random.default_rng(2)
+    hits = 0
+    for _ in range(300):
+        patients = np.repeat(rng.normal(size=25), 4)
+        low, high = interval(means(bootstrap_weights(100, 300, rng), patients, np.arange(100)))
+        hits += bool(low <= 0.0 <= high)
+    assert hits / 300 < 0.85
+
+
+def test_p_is_uniform_when_nothing_is_there():
+    """Under the null the share of p below x is x."""
+    rng = np.random.default_rng(3)
+    found = []
+    for _ in range(300):
+        values, rows = clustered(rng, patients=30)
+        sums = sum_by_patient(values[:, None], rows, 30)[:, 0]
+        signs = 1 - 2 * swap_signs(30, 400, rng)
+        found.append(float(randomisation_p(np.array(sums.sum()), signs @ sums)))
+    assert kstest(found, "uniform").pvalue > 0.01
+
+
+def test_p_finds_what_is_there():
+    """A difference of half a standard deviation in 200 patients is found nearly always."""
+    rng = np.random.default_rng(4)
+    found = []
+    for _ in range(40):
+        differences = rng.normal(0.5, 1.0, size=200)
+        signs = 1 - 2 * swap_signs(200, 400, rng)
+        found.append(float(randomisation_p(np.array(differences.sum()), signs @ differences)))
+    assert np.mean(np.array(found) < 0.05) > 0.95
+
+
+def test_p_is_never_zero_and_counts_itself():
+    """P = (c + 1) / (n + 1): the smallest possible is 1 / (n + 1)."""
+    assert float(randomisation_p(np.array(5.0), np.zeros(99))) == pytest.approx(0.01)
+    assert np.isnan(randomisation_p(np.array(np.nan), np.zeros(9)))
+
+
+def test_p_is_near_the_normal_one_for_many_patients():
+    """For a plain paired mean the randomisation p is close to that of the z test."""
+    rng = np.random.default_rng(5)
+    differences = rng.normal(0.1, 1.0, size=400)
+    signs = 1 - 2 * swap_signs(400, 20_000, rng)
+    p = float(randomisation_p(np.array(differences.sum()), signs @ differences))
+    z = differences.sum() / np.sqrt((differences**2).sum())
+    assert p == pytest.approx(2 * norm.sf(abs(z)), abs=0.01)
