@@ -72,10 +72,12 @@ def test_a_record_keeps_the_contract():
         "total_distances": [0.3, 0.1],
         "section_distances": {"findings": [0.3, 0.1]},
         "nearest": {"findings": [{"id": "t", "distance": 0.0}]},
+        "parts": {},
         "margin": 0.3 - 0.1,
         "tied": False,
         "flags": ["x"],
         "abstained": None,
+        "p": None,
         "signature": "s",
     }
 

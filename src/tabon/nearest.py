@@ -52,6 +52,17 @@ class ExactIndex:
         """Count the bank rows, copies included."""
         return self._size
 
+    @property
+    def vectors(self) -> Matrix:
+        """Return the distinct rows."""
+        return self._distinct[: self._count]
+
+    def rows(self) -> Matrix:
+        """Return all rows, copies included, in the bank's order."""
+        group = np.empty(self._size, dtype=np.int64)
+        group[self._copies] = np.repeat(np.arange(self._count), np.diff(self._starts))
+        return self._distinct[group]
+
     def search(self, queries: Matrix, k: int) -> Neighbours:
         """Return the k nearest bank rows of each unit query, exactly.
 

@@ -24,6 +24,8 @@ ABSTENTIONS: Mapping[str, str] = MappingProxyType(
         "all-drafts-empty": "no draft has findings or impression; check the generator's output",
         "nothing-to-compare": "no draft has a section that the prior and the bank have too; "
         "give matching sections",
+        "implausible": "even the best draft is stranger than the asked rate allows; look at the drafts, or "
+        "lower --abstain",
         "patient-in-bank": "the patient's own transitions are in the bank; build the bank without this "
         "patient, or say --allow-bank-patients",
     }
@@ -44,6 +46,12 @@ class SectionDistances:
 
     distances: tuple[float, ...]
     nearest: tuple[tuple[Neighbour, ...], ...]  # empty where the draft lacks the section
+    parts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)  # what a distance is made of
+    compared: tuple[bool, ...] = ()  # which drafts have the section; () where `nearest` says it
+
+    def has(self, draft: int) -> bool:
+        """Whether a draft could be compared here."""
+        return self.compared[draft] if self.compared else bool(self.nearest[draft])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +65,7 @@ class Selection:
     tied: bool = False
     flags: tuple[str, ...] = ()
     abstained: str | None = None  # a key of ABSTENTIONS
+    p: float | None = None  # how usual the pick is among calibration cases; None where nothing was calibrated
     signature: str = ""
 
     def as_record(self, query_id: str) -> dict[str, Any]:
@@ -67,10 +76,16 @@ class Selection:
             "total_distances": list(self.total_distances),
             "section_distances": {name: list(part.distances) for name, part in self.sections.items()},
             "nearest": {name: self._nearest_record(part) for name, part in self.sections.items()},
+            "parts": {
+                name: {part: list(values) for part, values in found.parts.items()}
+                for name, found in self.sections.items()
+                if found.parts
+            },
             "margin": self.margin,
             "tied": self.tied,
             "flags": list(self.flags),
             "abstained": self.abstained,
+            "p": self.p,
             "signature": self.signature,
         }
 
@@ -98,7 +113,7 @@ def select(
     1
     """
     totals = np.array(total_distances(list(sections.values())))
-    eligible = [j for j in range(len(totals)) if any(part.nearest[j] for part in sections.values())]
+    eligible = [j for j in range(len(totals)) if any(part.has(j) for part in sections.values())]
     if not eligible:
         return Selection(selected=None, flags=flags, abstained="nothing-to-compare", signature=signature)
     ranked = sorted(eligible, key=totals.__getitem__)  # stable: the earliest of equals

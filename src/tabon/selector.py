@@ -71,7 +71,7 @@ class Selector:
         self.zero: ZeroPolicy = check_name("zero policy", ZERO_POLICIES, zero)  # type: ignore[assignment]
         self.bank, self.num_neighbours = bank, num_neighbours
         self._neighbours = {section: self._neighbours_in(section) for section in SECTIONS}
-        self._encoder = load_encoder(_encoder_of(bank) if encoder is None else encoder)
+        self._encoder = load_encoder(encoder_of(bank) if encoder is None else encoder)
         Fingerprint.of(self._encoder).check(bank.fingerprint)
         self._store, self._allow_bank_patients = store, allow_bank_patients
 
@@ -246,7 +246,7 @@ def _no_change(section: Section, pairs: list[int], part: _Scored) -> Iterator[st
     return (f"no-change:{section}:{pairs[position]}" for position in np.flatnonzero(part.moves.zero))
 
 
-def _encoder_of(bank: TransitionBank) -> str:
+def encoder_of(bank: TransitionBank) -> str:
     """Return the name of the encoder that built the bank, if a name is enough to load it."""
     name = str(bank.fingerprint["encoder"])
     if name.startswith(("folder:", "object:")):

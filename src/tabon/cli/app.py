@@ -3,13 +3,17 @@
 import click
 
 from tabon.cli.bank import bank
+from tabon.cli.calibrate import calibrate
 from tabon.cli.cohort import cohort
 from tabon.cli.demo import demo
 from tabon.cli.doctor import doctor
 from tabon.cli.drafts import drafts
+from tabon.cli.evaluate import evaluate_command
 from tabon.cli.generate import generate
+from tabon.cli.reproduce import reproduce_command
 from tabon.cli.select import select
 from tabon.cli.simulate import simulate
+from tabon.cli.table import table
 
 
 @click.group(epilog="Research use only. Not a medical device.")
@@ -22,5 +26,20 @@ def main() -> None:
     """
 
 
-for command in (bank, cohort, generate, drafts, select, simulate, demo, doctor):
+COMMANDS = (
+    bank,
+    cohort,
+    generate,
+    drafts,
+    select,
+    calibrate,
+    evaluate_command,
+    table,
+    reproduce_command,
+    simulate,
+    demo,
+    doctor,
+)
+
+for command in COMMANDS:
     main.add_command(command)

@@ -62,11 +62,16 @@ def open_store(path: Path | None, *, no_store: bool) -> SentenceStore | None:
 
 def default_store() -> Path:
     """Return the store in the user's cache folder."""
+    return default_cache() / "sentences.sqlite"
+
+
+def default_cache() -> Path:
+    """Return tabon's folder in the user's cache folder."""
     try:
         cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError:  # a user without a home, as in some containers
         raise BadInputError("this user has no home folder; name a --store or say --no-store") from None
-    return Path(cache) / "tabon" / "sentences.sqlite"
+    return Path(cache) / "tabon"
 
 
 @contextmanager

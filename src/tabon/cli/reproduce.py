@@ -1,0 +1,103 @@
+"""`tabon reproduce`."""
+
+from pathlib import Path
+
+import click
+
+from tabon.cli.drafts import drafts
+from tabon.cli.generate import generate
+from tabon.cli.shared_options import (
+    no_store_option,
+    open_store,
+    progress_bar,
+    says_no,
+    store_option,
+    tell,
+)
+from tabon.experiment import Doors, Experiment, read_experiment, reproduce, simulated_experiment
+from tabon.experiment.judging import metrics_of
+from tabon.experiment.plan import RunPlan
+from tabon.experiment.writing import plan_of, tables_of, write_report
+from tabon.tables import render
+
+
+@click.command("reproduce")
+@click.argument("experiment", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Default: EXPERIMENT/output, or reproduction.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be measured, and stop.")
+@store_option
+@no_store_option
+@says_no
+def reproduce_command(
+    experiment: Path | None, out: Path | None, *, dry_run: bool, store: Path | None, no_store: bool
+) -> None:
+    """Run, or go on with, the experiment of a folder and write all its tables.
+
+    EXPERIMENT is a folder with experiment.toml; without one the paper's grid is
+    run on a simulated cohort, offline. What is there already, made from the
+    same inputs, is not made again.
+    """
+    plan = simulated_experiment() if experiment is None else read_experiment(experiment)
+    folder = out or (Path("reproduction") if experiment is None else plan.root / "output")
+    _, missing = metrics_of(plan)
+    for name, reason in missing.items():
+        click.echo(f"{name} is not measured: {reason}", err=True)
+    if dry_run:
+        click.echo(f"{len(plan.runs)} runs, metrics {', '.join(plan.evaluation.metrics)}, to {folder}")
+        return
+    with progress_bar("embedding sentences") as progress:
+        doors = Doors(
+            write_drafts=None if plan.cohort.patients else drafts_of(plan, folder),
+            store=open_store(store, no_store=no_store),
+            progress=progress,
+            told=tell,
+        )
+        results = reproduce(plan, folder, doors)
+    files = write_report(results, folder)
+    for table in tables_of(results, plan_of(results)[0]):
+        if table.label.startswith("tab:avg"):
+            click.echo(render(table, "markdown"))
+    click.echo(f"wrote {len(files)} files, {folder / 'report.html'}", err=True)
+
+
+class drafts_of:  # noqa: N801  # used as a function
+    """Buys a run's drafts and joins them with the cohort, through the commands that do so."""
+
+    def __init__(self, plan: Experiment, out: Path) -> None:
+        """Remember the experiment."""
+        self._plan, self._out = plan, out
+
+    def __call__(self, run: RunPlan, queries: Path) -> None:
+        """Write the drafts that the journal lacks, then the queries."""
+        plan, context = self._plan, click.get_current_context()
+        journal = self._out / "drafts.jsonl"
+        cohort = plan.root / plan.cohort.folder
+        context.invoke(
+            generate,
+            cohort=cohort,
+            out=journal,
+            model=run.model,
+            prompts=run.prompt,
+            samples=plan.drafts.samples,
+            split=plan.cohort.split,
+            images=plan.root / plan.drafts.images if plan.drafts.images else None,
+            temperature=plan.drafts.temperature,
+            max_tokens=plan.drafts.max_tokens,
+            seed=plan.drafts.seed,
+            price=run.price or None,
+            cap=plan.drafts.cap or None,
+        )
+        context.invoke(
+            drafts,
+            journal=journal,
+            cohort=cohort,
+            model=run.model.partition(":")[2] or run.model,
+            prompt=run.prompt,
+            samples=plan.drafts.samples,
+            split=plan.cohort.split,
+            out=queries,
+        )

@@ -1,0 +1,128 @@
+"""What radiologists wrote next for priors like this one.
+
+The bank's transitions whose *prior* section is nearest to the query's prior are
+looked up, by the cosine of mean sentence embeddings: a quick search, exact for
+that measure, whatever distance is then asked for. The distance of a draft is its
+mean distance to the *current* sections of those transitions.
+
+A bank keeps sentences and not their order. So where the distance is a score of
+texts, drafts and bank sections are both read in canonical order (see
+`similarity.canonical_sections`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tabon.bank import TransitionBank
+from tabon.encoders.protocol import Matrix
+from tabon.nearest import ExactIndex, Neighbours
+from tabon.reports import SECTIONS, Section
+from tabon.scoring import aggregate_distances
+from tabon.selection import Neighbour
+from tabon.selectors.batch import Batch
+from tabon.selectors.protocol import Distances, Scores
+from tabon.selectors.set_distances import unit_mean
+from tabon.selectors.similarity import Sections, TextDistance, canonical_sections, load_distance
+from tabon.sentence_sets import Ids, RaggedSets
+from tabon.transitions import _groups_of_one_shape
+
+DEFAULT = "chamfer"
+SIMILAR_PRIORS = 20  # fewer where the bank has fewer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _NextVisits:
+    """One section of a bank: priors to search, and what was written next."""
+
+    index: ExactIndex
+    rows: Ids  # bank row of each index row
+    current: Sections  # of every bank row
+
+    def search(self, priors: Matrix) -> Neighbours:
+        """Return the transitions with the nearest priors; rows are rows of the whole bank."""
+        found = self.index.search(priors, min(SIMILAR_PRIORS, len(self.index)))
+        return Neighbours(found.distances, self.rows[found.rows])
+
+
+@dataclass(frozen=True)
+class NextVisit:
+    """Prefers the draft that is like what came after similar priors; made by `load`."""
+
+    bank: TransitionBank
+    distance: TextDistance
+
+    needs_prior = True
+
+    @property
+    def name(self) -> str:
+        """Return the selector with its distance."""
+        return f"next-visit:{self.distance.name}"
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Return how priors are looked up, and the distance's settings."""
+        return {"priors": f"mean-cosine/{SIMILAR_PRIORS}", **self.distance.settings}
+
+    def score(self, batch: Batch, section: Section) -> Scores:
+        """Return each draft's mean distance to what came next.
+
+        Parts: `nearest-next`, the least of those distances, and `prior-distance`,
+        the mean distance of the looked-up priors, the same for all drafts of a query.
+        The transitions are cited with the draft's distance to their current section.
+        """
+        distances, nearest, priors = np.full((3, len(batch.drafts)), np.nan)
+        cited: list[tuple[Neighbour, ...]] = [()] * len(batch.drafts)
+        rows = np.flatnonzero(batch.has_draft(section) & batch.has_prior(section))
+        bank = self._banks[section]
+        if bank is not None and len(rows):
+            asked, query = np.unique(batch.owner[rows], return_inverse=True)
+            found = bank.search(mean_directions(batch.table.vectors, batch.prior_sets[section].take(asked)))
+            next_rows = found.rows[query]
+            drafts = canonical_sections(batch.table, batch.draft_sets[section])
+            repeated = np.repeat(rows, next_rows.shape[1])
+            flat = self.distance.between(drafts, repeated, bank.current, next_rows.ravel())
+            measured = flat.reshape(next_rows.shape)
+            distances[rows] = aggregate_distances(measured, "knn")
+            nearest[rows] = measured.min(axis=1)
+            priors[rows] = aggregate_distances(found.distances, "knn")[query]
+            for row, transitions, values in zip(rows.tolist(), next_rows, measured, strict=True):
+                cited[row] = self._cited(transitions, values)
+        return Scores(distances, {"nearest-next": nearest, "prior-distance": priors}, tuple(cited))
+
+    @cached_property
+    def _banks(self) -> Mapping[Section, _NextVisits | None]:
+        """Return each section's bank; None where no transition has it on both sides."""
+        return {section: _next_visits(self.bank, section) for section in SECTIONS}
+
+    def _cited(self, transitions: Ids, values: Distances) -> tuple[Neighbour, ...]:
+        """Return transitions with their distances, nearest first, ties by bank row."""
+        return tuple(
+            Neighbour(str(self.bank.provenance[transitions[place]]["id"]), float(values[place]))
+            for place in np.lexsort((transitions, values))
+        )
+
+
+def load(bank: TransitionBank, variant: str) -> NextVisit:
+    """Return the next visit under a set distance or a score; Chamfer where none is named."""
+    return NextVisit(bank, load_distance(variant or DEFAULT))
+
+
+def mean_directions(vectors: Matrix, sets: RaggedSets) -> Matrix:
+    """Return the direction of each set's mean embedding as float32, (sets, d); none may be empty."""
+    directions = np.empty((len(sets), vectors.shape[1]), dtype=np.float32)
+    for length, _, rows in _groups_of_one_shape(sets.lengths, sets.lengths, vectors.shape[1]):
+        directions[rows] = unit_mean(vectors[sets.stack(rows, length)].astype(np.float64))
+    return directions
+
+
+def _next_visits(bank: TransitionBank, section: Section) -> _NextVisits | None:
+    """Lay one section's priors out for search."""
+    pairs = bank.pairs[section]
+    present = pairs.present()
+    if len(present) == 0:
+        return None
+    index = ExactIndex(mean_directions(bank.table.vectors, pairs.prior.take(present)))
+    return _NextVisits(index, present, canonical_sections(bank.table, pairs.current))

@@ -1,0 +1,184 @@
+"""Any scorer as a selector: queries in, one selection each out.
+
+What holds for every scorer stands here: drafts that lack a section, sections
+that cannot be compared, several priors, ties, and when nothing is chosen.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+
+from tabon.bank import TransitionBank
+from tabon.encoders import Encoder, SentenceEncoder, load_encoder
+from tabon.errors import BadInputError
+from tabon.records import Query
+from tabon.reports import SECTIONS, Section
+from tabon.selection import EMPTY_POLICY, SectionDistances, Selection, select
+from tabon.selector import encoder_of
+from tabon.selectors.batch import Batch, make_batch, one_prior_each
+from tabon.selectors.protocol import Distances, Scorer, Scores
+from tabon.sentence_store import SentenceStore
+from tabon.signature import Fingerprint, Signature
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """One query's drafts in one section; NaN where a draft cannot be compared."""
+
+    distances: Distances
+    parts: Mapping[str, Distances]
+    scores: Scores
+    rows: range  # of its newest prior's drafts in the batch
+
+
+class PoolSelector:
+    """Picks the draft with the smallest distance under any scorer."""
+
+    def __init__(  # each is a named setting
+        self,
+        bank: TransitionBank,
+        scorer: Scorer,
+        *,
+        history: float = 0.0,
+        encoder: str | Path | SentenceEncoder | Encoder | None = None,
+        store: SentenceStore | None = None,
+        allow_bank_patients: bool = False,
+    ) -> None:
+        """Refuse an encoder that did not build the bank.
+
+        Args:
+            bank: the training transitions.
+            scorer: what gives drafts their distances.
+            history: the weight of each prior against the next newer one; 0 looks at the newest only.
+            encoder: the one that built the bank; found by name where it is left out.
+            store: embeddings on disk.
+            allow_bank_patients: answer queries of patients who are in the bank.
+        """
+        if not 0 <= history <= 1:
+            raise BadInputError(f"history is {history}; give a number from 0 (newest prior only) to 1")
+        self.bank, self.scorer, self.history = bank, scorer, history
+        self._encoder = load_encoder(encoder_of(bank) if encoder is None else encoder)
+        Fingerprint.of(self._encoder).check(bank.fingerprint)
+        self._store, self._allow_bank_patients = store, allow_bank_patients
+
+    def select_many(self, queries: Sequence[Query]) -> list[Selection]:
+        """Choose for many queries at once; each result is as if it had been asked alone."""
+        asked = list(one_prior_each(queries)) if self.history else list(queries)
+        batch = make_batch(asked, self.bank, self._encoder, self._store)
+        scored = {section: self.scorer.score(batch, section) for section in SECTIONS}
+        return [
+            self._choose(query, batch, places, scored)
+            for query, places in zip(queries, _places(queries, asked), strict=True)
+        ]
+
+    @cached_property
+    def signature(self) -> str:
+        """Return the line that goes under every number this selector gives."""
+        fingerprint = self.bank.fingerprint
+        known = {
+            "encoder": f"{fingerprint['encoder']}@{fingerprint['weights'][:12]}",
+            "splitter": fingerprint["splitter"],
+            "parser": fingerprint["parser"],
+            "sets": fingerprint["sets"],
+            "empty": EMPTY_POLICY,
+            "bank": self.bank.sha256[:12],
+            "tabon": next(field.default for field in fields(Signature) if field.name == "tabon"),
+        }
+        history = {"history": f"{self.history:g}"} if self.history else {}
+        parts = {"selector": self.scorer.name, **self.scorer.settings, **history, **known}
+        return "|".join(f"{name}:{value}" for name, value in parts.items())
+
+    def _choose(
+        self, query: Query, batch: Batch, places: Sequence[int], scored: Mapping[Section, Scores]
+    ) -> Selection:
+        """Put one query's sections together (eq. 11-12), or say why nothing is chosen."""
+        judged = {name: self._judge(batch, places, scores) for name, scores in scored.items()}
+        flags = tuple(self._flags(query, batch, places))
+        reason = self._reason_to_abstain(query, batch, places)
+        if reason is not None:
+            return Selection(selected=None, flags=flags, abstained=reason, signature=self.signature)
+        sections = {
+            name: _section_distances(part)
+            for name, part in judged.items()
+            if not np.isnan(part.distances).all()
+        }
+        if not sections:
+            return Selection(
+                selected=None, flags=flags, abstained="nothing-to-compare", signature=self.signature
+            )
+        return select(sections, flags=flags, signature=self.signature)
+
+    def _judge(self, batch: Batch, places: Sequence[int], scores: Scores) -> _Judged:
+        """Weigh a query's priors by how new they are; those without a value are left out."""
+        rows = batch.rows(places[-1])
+        ages = np.arange(len(places), dtype=np.float64)[::-1]
+        weights: Distances = np.power(self.history, ages) if len(places) > 1 else np.ones(1)
+        stacks = [batch.rows(place) for place in places]
+        distances = _weighted(weights, [scores.distances[list(row)] for row in stacks])
+        parts = {
+            name: _weighted(weights, [values[list(row)] for row in stacks])
+            for name, values in scores.parts.items()
+        }
+        return _Judged(distances, parts, scores, rows)
+
+    def _reason_to_abstain(self, query: Query, batch: Batch, places: Sequence[int]) -> str | None:
+        """Return why a query cannot be answered, before any distance is looked at."""
+        if query.patient in self.bank.patients and not self._allow_bank_patients:
+            return "patient-in-bank"
+        if not query.candidates:
+            return "no-drafts"
+        if self.scorer.needs_prior and not any(any(batch.priors[place].values()) for place in places):
+            return "empty-prior"
+        drafts = [batch.drafts[row] for row in batch.rows(places[-1])]
+        return None if any(any(draft.values()) for draft in drafts) else "all-drafts-empty"
+
+    def _flags(self, query: Query, batch: Batch, places: Sequence[int]) -> Iterator[str]:
+        """Yield what a reader should know, as kind:section or kind:section:draft."""
+        rows = batch.rows(places[-1])
+        for section in SECTIONS:
+            if self.scorer.needs_prior and not any(batch.priors[place][section] for place in places):
+                yield f"prior-lacks:{section}"
+            for number in range(len(query.candidates)):
+                if not batch.drafts[rows[number]][section]:
+                    yield f"draft-lacks:{section}:{number}"
+
+
+def _places(queries: Sequence[Query], asked: Sequence[Query]) -> Iterator[list[int]]:
+    """Yield where in the batch each query stands, once for each prior, newest last."""
+    if len(queries) == len(asked):
+        yield from ([place] for place in range(len(queries)))
+        return
+    owners = [row for row, query in enumerate(queries) for _ in range(max(1, len(query.priors)))]
+    for _, group in groupby(enumerate(owners), key=lambda pair: pair[1]):
+        yield [place for place, _ in group]
+
+
+def _weighted(weights: Distances, rows: Sequence[Distances]) -> Distances:
+    """Return the weighted mean over priors, of the defined values; NaN where none is."""
+    stack = np.stack(rows)
+    there = ~np.isnan(stack) * weights[:, None]
+    total = there.sum(axis=0)
+    sums: Distances = (np.where(np.isnan(stack), 0.0, stack) * there).sum(axis=0)
+    means: Distances = np.divide(sums, total, out=np.full(len(sums), np.nan), where=total > 0)
+    return means
+
+
+def _section_distances(judged: _Judged) -> SectionDistances:
+    """Give drafts that lack the section a distance behind all that have it."""
+    known = ~np.isnan(judged.distances)
+    worst = judged.scores.worst
+    behind = 1.0 + float(judged.distances[known].max()) if worst is None else worst
+    nearest = judged.scores.nearest
+    return SectionDistances(
+        distances=tuple(np.where(known, judged.distances, behind).tolist()),
+        nearest=tuple(nearest[row] if nearest else () for row in judged.rows),
+        parts={
+            name: tuple(None if np.isnan(value) else float(value) for value in values)
+            for name, values in judged.parts.items()
+        },
+        compared=tuple(known.tolist()),
+    )

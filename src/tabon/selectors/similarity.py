@@ -1,0 +1,176 @@
+"""How far apart two sections are: in embeddings, or by a score of the metric suite.
+
+One notion for every selector that compares texts. A set distance (`chamfer`, …)
+looks at the sentence embeddings. A score (`rouge-l-f`, `bleu-4`, …) measures the
+draft against the other text as its reference, and the distance is 1 - score; the
+pair's prior is left empty.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tabon.encoders.protocol import Matrix
+from tabon.errors import BadInputError, UnknownNameError
+from tabon.metrics.loading import METRICS, load_metric
+from tabon.metrics.protocol import Metric, Pair, Score
+from tabon.reports import Section
+from tabon.selectors.batch import Batch
+from tabon.selectors.protocol import Distances
+from tabon.selectors.set_distances import SET_DISTANCES, paired_distances
+from tabon.sentence_sets import Ids, RaggedSets, SentenceTable
+
+PAIRS_AT_ONCE = 8192  # more than the pairs of 64 drafts among themselves
+SYMMETRIC = frozenset({"rouge-1-f", "rouge-2-f", "rouge-l-f"})  # the same bits with the sides exchanged
+USUAL_SCORES = ("rouge-l-f", "rouge-1-f", "bleu-4", "chrf++", "labels-14-samples", "bertscore-f1")
+PROBE = Pair(reference="Normal.", candidate="Normal.")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sections:
+    """Many sections: as sentence sets, and as texts that are asked for one by one."""
+
+    vectors: Matrix  # of the sentence table
+    sets: RaggedSets
+    text: Callable[[int], str]
+
+
+class TextDistance(Protocol):
+    """Says how far apart sections are; made by `load_distance`."""
+
+    @property
+    def name(self) -> str:
+        """Return what the user calls it."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Say whether both ways are the same, bit for bit."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Return what changes its numbers beside its name, for the signature."""
+
+    def between(self, drafts: Sections, rows: Ids, others: Sections, columns: Ids) -> Distances:
+        """Return the distance of draft `rows[i]` to `others[columns[i]]`, (pairs,); none may be empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingDistance:
+    """A set distance of sentence embeddings."""
+
+    name: str
+
+    symmetric = True
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Return nothing: the name says it all."""
+        return {}
+
+    def between(self, drafts: Sections, rows: Ids, others: Sections, columns: Ids) -> Distances:
+        """Return the set distance of each pair."""
+        lots = [
+            paired_distances(
+                self.name, drafts.vectors, drafts.sets.take(left), others.vectors, others.sets.take(right)
+            )
+            for left, right in _lots(rows, columns)
+        ]
+        return np.concatenate([np.zeros(0), *lots])
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreDistance:
+    """1 - a score of the metric suite, with the draft as candidate and the other text as reference."""
+
+    metric: Metric
+    measured: Score
+
+    @property
+    def name(self) -> str:
+        """Return the score's name."""
+        return self.measured.name
+
+    @property
+    def symmetric(self) -> bool:
+        """Say whether it is known to be the same both ways."""
+        return self.name in SYMMETRIC
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Return the metric's signature; its bars would end the field, so they are semicolons here."""
+        return {"metric": self.metric.signature.replace("|", ";")}
+
+    def between(self, drafts: Sections, rows: Ids, others: Sections, columns: Ids) -> Distances:
+        """Return 1 - score of each pair; a distinct pair is measured once in a lot."""
+        lots = [self._measured(drafts, left, others, right) for left, right in _lots(rows, columns)]
+        return np.concatenate([np.zeros(0), *lots])
+
+    def _measured(self, drafts: Sections, rows: Ids, others: Sections, columns: Ids) -> Distances:
+        """Measure one lot: all of it in one call, so that a metric reads each text once."""
+        candidates = {row: drafts.text(row) for row in set(rows.tolist())}
+        references = {column: others.text(column) for column in set(columns.tolist())}
+        place: dict[Pair, int] = {}
+        places = [
+            place.setdefault(Pair(reference=references[column], candidate=candidates[row]), len(place))
+            for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
+        ]
+        values = self.measured.value(self.metric.measure(list(place)), np.ones(len(place)))
+        distances: Distances = 1.0 - values[places]
+        return distances
+
+
+def load_distance(name: str) -> TextDistance:
+    """Return the set distance, or 1 - the score, of that name.
+
+    Raises:
+        UnknownNameError: neither a set distance nor a score has this name.
+        BadInputError: the score has no value for some pairs.
+        MetricUnavailableError: the score's metric cannot be measured here.
+
+    >>> load_distance("chamfer").name
+    'chamfer'
+    """
+    if name in SET_DISTANCES:
+        return EmbeddingDistance(name)
+    family = name.removeprefix("corpus-").partition("-")[0].rstrip("+")
+    if family not in METRICS:
+        raise UnknownNameError("set distance or score", name, [*SET_DISTANCES, *USUAL_SCORES])
+    metric = load_metric(family)
+    scores = {score.name: score for score in metric.scores}
+    if name not in scores:
+        raise UnknownNameError("score", name, scores)
+    distance = ScoreDistance(metric, scores[name])
+    if np.isnan(distance.measured.value(metric.measure([PROBE]), np.ones(1))).any():
+        raise BadInputError(f"{name} has no value for some pairs of texts; choose another score")
+    return distance
+
+
+def draft_sections(batch: Batch, section: Section) -> Sections:
+    """Return every draft's section, texts as their generator wrote them."""
+    return Sections(
+        batch.table.vectors, batch.draft_sets[section], lambda row: batch.draft_text(row, section)
+    )
+
+
+def prior_sections(batch: Batch, section: Section) -> Sections:
+    """Return the section of every query's newest prior, texts as they were written."""
+    return Sections(
+        batch.table.vectors, batch.prior_sets[section], lambda row: batch.prior_text(row, section)
+    )
+
+
+def canonical_sections(table: SentenceTable, sets: RaggedSets) -> Sections:
+    """Return sections whose texts are their sentences in canonical order, joined by blanks.
+
+    A bank keeps sentences, not texts, and not the order of the report. Scores that
+    look at the order of words see the same order on both sides this way.
+    """
+    return Sections(table.vectors, sets, lambda row: " ".join(table.sentences[one] for one in sets[row]))
+
+
+def _lots(rows: Ids, columns: Ids) -> Iterator[tuple[Ids, Ids]]:
+    """Cut pairs into lots of bounded size."""
+    for start in range(0, len(rows), PAIRS_AT_ONCE):
+        yield rows[start : start + PAIRS_AT_ONCE], columns[start : start + PAIRS_AT_ONCE]

@@ -1,0 +1,131 @@
+"""`tabon evaluate` and `tabon table` as a user meets them."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from tabon.cli import main
+from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+
+SETTINGS = SimulationSettings(patients=250, num_candidates=3)
+QUICK = ["--resamples", "50", "--no-measurements"]
+
+
+def run(*arguments):
+    """Run the command."""
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with queries and the selections of two methods."""
+    folder = tmp_path_factory.mktemp("evaluate")
+    for name, records in (
+        ("train.jsonl", simulate_transitions(SETTINGS, "train")),
+        ("queries.jsonl", simulate_queries(SETTINGS)),
+    ):
+        (folder / name).write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    bank = folder / "bank.tabon"
+    assert run("bank", "build", folder / "train.jsonl", "--out", bank, "--encoder", "hashing").exit_code == 0
+    for distance in ("novelty", "mean-shift"):
+        out = folder / f"{distance}.jsonl"
+        done = run("select", folder / "queries.jsonl", "--bank", bank, "--distance", distance, "--out", out)
+        assert done.exit_code == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(folder):
+    """Evaluate both methods."""
+    out = folder / "results.json"
+    answer = run(
+        "evaluate", folder / "queries.jsonl", "--selections", folder / "novelty.jsonl",
+        "--selections", f"moved={folder / 'mean-shift.jsonl'}", "--metrics", "rouge,labels,chexbert",
+        "--out", out, *QUICK,
+    )  # fmt: skip
+    assert answer.exit_code == 0, answer.output
+    return answer, out
+
+
+def test_a_run_prints_the_table_and_names_what_is_missing(results):
+    """The statistics of the shown score stand on standard output, the missing metric on standard error."""
+    answer, _ = results
+    assert "Novelty / min" in answer.stdout
+    assert "moved" in answer.stdout
+    assert "chexbert is not measured" in answer.stderr
+    assert "chexbert.pth" in answer.stderr
+
+
+def test_tables_come_in_four_forms_from_the_stored_results(results):
+    """`tabon table` needs the results file and nothing else."""
+    _, out = results
+    for form, mark in (
+        ("markdown", "| Method"),
+        ("latex", r"\toprule"),
+        ("csv", "Method,"),
+        ("html", "<table"),
+    ):
+        answer = run("table", out, "--format", form, "--only", "avg-findings")
+        assert answer.exit_code == 0, answer.output
+        assert mark in answer.stdout
+
+
+def test_everything_is_written_to_a_folder(results, tmp_path):
+    """`--out` writes tables, pictures and a page."""
+    _, out = results
+    assert run("table", out, "--out", tmp_path).exit_code == 0
+    assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert len(list((tmp_path / "tables").glob("*.tex"))) >= 2
+    assert list((tmp_path / "pictures").glob("*.svg"))
+
+
+def test_results_of_two_signatures_are_refused(results, tmp_path):
+    """Tables do not mix the same method made in two ways."""
+    _, out = results
+    record = json.loads(out.read_text(encoding="utf-8"))
+    record["scores"] = {name: f"{text}|other" for name, text in record["scores"].items()}
+    (tmp_path / "other.json").write_text(json.dumps(record), encoding="utf-8")
+    answer = run("table", out, tmp_path / "other.json")
+    assert answer.exit_code == 1
+    assert "signature" in answer.output
+
+
+def test_a_second_evaluation_measures_nothing_anew(folder, tmp_path):
+    """Statistics are kept between runs; the results are the same bytes."""
+    store = tmp_path / "store.sqlite"
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    for out in files:
+        answer = run(
+            "evaluate", folder / "queries.jsonl", "--selections", folder / "novelty.jsonl",
+            "--metrics", "rouge", "--out", out, "--resamples", "50", "--measurements", store,
+        )  # fmt: skip
+        assert answer.exit_code == 0
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert store.stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--metrics", "rogue"], "Did you mean 'rouge'"),
+        (["--selections", "nothing.jsonl"], "cannot be read"),
+        (["--model", "radgraph"], "METRIC=FOLDER"),
+        (["--random-seeds", "one"], "whole numbers"),
+        (["--resamples", "0"], "at least 1"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(folder, tmp_path, arguments, message):
+    """The way out is in the message, the status is 1, and nothing is written."""
+    out = tmp_path / "r.json"
+    answer = run("evaluate", folder / "queries.jsonl", "--out", out, *arguments, "--no-measurements")
+    assert answer.exit_code == 1, answer.output
+    assert message in answer.output
+    assert not out.exists()
+
+
+def test_a_table_that_is_not_there_names_those_that_are(results):
+    """`--only` with a wrong word lists the labels."""
+    answer = run("table", results[1], "--only", "nonsense")
+    assert answer.exit_code == 1
+    assert "tab:avg-findings" in answer.output

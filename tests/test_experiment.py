@@ -1,0 +1,276 @@
+"""An experiment runs once, goes on where it was, and its tables come from its results alone."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tabon.cli import main
+from tabon.errors import BadInputError
+from tabon.experiment import Doors, read_experiment, reproduce, simulated_experiment
+from tabon.experiment.steps import Steps
+from tabon.experiment.writing import write_report
+from tabon.results import read_results
+
+ROOT = Path(__file__).parent.parent
+
+EXPERIMENT = """
+title = "Two runs"
+
+[cohort]
+patients = 220
+
+[[runs]]
+name = "Hasty P1"
+model = "hasty"
+prompt = "p1"
+noise = 0.8
+
+[[runs]]
+name = "Careful P3"
+model = "careful"
+prompt = "p3"
+noise = 0.3
+
+[drafts]
+samples = 3
+
+[selection]
+encoder = "hashing"
+neighbours = 5
+
+[evaluation]
+metrics = ["rouge", "chexbert"]
+resamples = 50
+
+[report]
+deltas = ["ROUGE-L"]
+curve = "ROUGE-L"
+neighbours = [1, 2, 5]
+
+[report.columns]
+"ROUGE-1" = "rouge-1-f"
+"ROUGE-L" = "rouge-l-f"
+"CheX-14" = "chexbert-14-micro"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return an experiment's folder."""
+    folder = tmp_path_factory.mktemp("experiment")
+    (folder / "experiment.toml").write_text(EXPERIMENT, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(folder):
+    """Run it once."""
+    results = reproduce(read_experiment(folder), folder / "output", Doors())
+    write_report(results, folder / "output")
+    return results
+
+
+def test_the_grid_is_whole(made):
+    """Every run, section, method and score has its cell, and so has the mean."""
+    methods = [
+        f"{d}/{a}" for d in ("mean-shift", "novelty", "dir-hausdorff", "cost-ot") for a in ("min", "knn")
+    ]
+    assert list(made.methods) == methods
+    for run in ("Hasty P1", "Careful P3", "mean"):
+        for section in ("findings", "impression"):
+            for method in methods:
+                assert made.cell(run=run, section=section, method=method, score="rouge-l-f").value is not None
+
+
+def test_what_cannot_be_measured_is_named_and_dashed(made, folder):
+    """A metric without its weights is a dash with the reason, not 0."""
+    assert "chexbert.pth" in made.missing["chexbert"]
+    assert "chexbert-14-micro" not in made.scores
+    table = (folder / "output" / "tables" / "avg-findings.md").read_text(encoding="utf-8")
+    assert "– |" in table
+    assert "chexbert.pth" in table
+
+
+def test_curves_and_map_are_there(made):
+    """The K-curve, the k-curve and the map of transition space are drawn from the data."""
+    names = {(curve["name"], curve["method"]) for curve in made.facts["curves"]}
+    assert ("K-curve", "novelty/min") in names
+    assert ("k-curve", "novelty/knn") in names
+    [shown] = made.facts["maps"]
+    assert len(shown["drafts"]) == 3
+
+
+def test_the_k_curve_at_the_papers_k_is_the_table(made):
+    """Picks with k neighbours taken from a larger search are the picks of a search for k."""
+    [curve] = [
+        curve
+        for curve in made.facts["curves"]
+        if (curve["name"], curve["method"], curve["section"]) == ("k-curve", "cost-ot/knn", "findings")
+    ]
+    [point] = [point for point in curve["points"] if point["x"] == 5]
+    cell = made.cell(run="mean", section="findings", method="cost-ot/knn", score="rouge-l-f")
+    assert point["gap"] == pytest.approx(cell.gap, abs=1e-12)
+
+
+@pytest.mark.usefixtures("made")
+def test_tables_rebuild_byte_for_byte_from_stored_results(folder, tmp_path):
+    """From results.json alone, in another place, every file comes out the same."""
+    shutil.copy(folder / "output" / "results.json", tmp_path / "results.json")
+    files = write_report(read_results(tmp_path / "results.json"), tmp_path)
+    assert len(files) > 20
+    for path in files:
+        assert path.read_bytes() == (folder / "output" / path.relative_to(tmp_path)).read_bytes(), path
+
+
+def test_nothing_is_made_twice(made, folder):
+    """A second run writes nothing anew and returns the same results."""
+    before = {path: path.stat().st_mtime_ns for path in (folder / "output").rglob("*.jsonl")}
+    told = []
+    assert reproduce(read_experiment(folder), folder / "output", Doors(told=told.append)) == made
+    assert told == []
+    assert before == {path: path.stat().st_mtime_ns for path in (folder / "output").rglob("*.jsonl")}
+
+
+@pytest.mark.usefixtures("made")
+def test_only_what_is_missing_or_changed_is_made_again(folder, tmp_path):
+    """A lost file comes back the same; a changed setting changes what depends on it and nothing else."""
+    shutil.copytree(folder, tmp_path / "copy")
+    out = tmp_path / "copy" / "output"
+    lost = out / "runs" / "hasty-p1" / "novelty-min.jsonl"
+    content = lost.read_bytes()
+    lost.unlink()
+    told = []
+    reproduce(read_experiment(tmp_path / "copy"), out, Doors(told=told.append))
+    assert told == ["selecting: Hasty P1, novelty/min"]
+    assert lost.read_bytes() == content
+    changed = EXPERIMENT.replace("noise = 0.8", "noise = 0.7")
+    (tmp_path / "copy" / "experiment.toml").write_text(changed, encoding="utf-8")
+    told.clear()
+    reproduce(read_experiment(tmp_path / "copy"), out, Doors(told=told.append))
+    assert {line for line in told if "Careful" in line} == set()
+    assert any("Hasty" in line for line in told)
+
+
+@pytest.mark.usefixtures("made")
+def test_a_damaged_file_is_made_again(folder, tmp_path):
+    """A file whose bytes are not the ones that were made does not count as made."""
+    shutil.copytree(folder, tmp_path / "copy")
+    out = tmp_path / "copy" / "output"
+    hurt = out / "runs" / "careful-p3" / "queries.jsonl"
+    content = hurt.read_bytes()
+    hurt.write_bytes(content[:-10])
+    reproduce(read_experiment(tmp_path / "copy"), out, Doors())
+    assert hurt.read_bytes() == content
+
+
+def test_a_killed_run_goes_on_and_ends_the_same(made, tmp_path):
+    """Kill -9 at several moments, then the command again: the same results as without."""
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT, encoding="utf-8")
+    command = [Path(sys.executable).with_name("tabon"), "reproduce", str(tmp_path), "--no-store"]
+    for seconds in (1.5, 3.0):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    subprocess.run(command, check=True, capture_output=True)
+    assert read_results(tmp_path / "output" / "results.json") == made
+
+
+def test_a_step_that_fails_is_not_remembered(tmp_path):
+    """A step counts as done only when its file is there."""
+    steps = Steps(tmp_path)
+    with pytest.raises(RuntimeError):
+        steps.make(tmp_path / "x", 1, lambda: (_ for _ in ()).throw(RuntimeError))
+    assert Steps(tmp_path).make(tmp_path / "x", 1, lambda: (tmp_path / "x").write_text("made") and None)
+    assert not Steps(tmp_path).make(tmp_path / "x", 1, lambda: None)
+    assert Steps(tmp_path).make(tmp_path / "x", 2, lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("[selection]", "[selektion]"), "did you mean 'selection'"),
+        (("neighbours = 5", "neighbors = 5"), "did you mean 'neighbours'"),
+        (("neighbours = 5", 'neighbours = "5"'), "wrong kind"),
+        (('title = "Two runs"', "title = "), "not TOML"),
+        (('prompt = "p1"\n', ""), "no key 'prompt'"),
+        (('prompt = "p1"', 'prompt = "P9"'), "simulated drafts have the prompts"),
+        (("patients = 220", 'folder = "cohort"'), "make the cohort first"),
+    ],
+)
+def test_a_mistake_in_the_file_is_named(tmp_path, change, message):
+    """A key, a value or a cohort that is not there is one sentence."""
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT.replace(*change, 1), encoding="utf-8")
+    with pytest.raises(BadInputError, match=message):
+        reproduce(read_experiment(tmp_path), tmp_path / "out", Doors(write_drafts=lambda *_: None))
+
+
+def test_a_folder_without_an_experiment_says_so(tmp_path):
+    """The way out is in the message."""
+    answer = CliRunner().invoke(main, ["reproduce", str(tmp_path)])
+    assert answer.exit_code == 1
+    assert "experiment.toml" in answer.output
+
+
+def test_the_papers_experiment_and_the_embedded_one_can_be_read():
+    """Nine runs each, the paper's seven columns, four delta tables."""
+    paper = read_experiment(ROOT / "experiments" / "paper")
+    assert len(paper.runs) == len(simulated_experiment().runs) == 9
+    assert list(paper.report.columns) == [
+        "BLEU-1",
+        "ROUGE-1",
+        "ROUGE-L",
+        "METEOR",
+        "BERTSc",
+        "RadGraph",
+        "CheX-14",
+    ]
+    assert (paper.drafts.samples, paper.selection.encoder) == (5, "all-mpnet-base-v2")
+    assert len(paper.report.deltas) == 2  # in each of two sections
+
+
+def test_a_dry_run_says_what_is_missing_and_writes_nothing(folder, tmp_path):
+    """`--dry-run` names the metrics that cannot be measured."""
+    out = tmp_path / "out"
+    answer = CliRunner().invoke(main, ["reproduce", str(folder), "--out", str(out), "--dry-run"])
+    assert answer.exit_code == 0
+    assert "chexbert is not measured" in answer.output
+    assert not out.exists()
+
+
+def test_drafts_are_bought_and_joined_where_the_cohort_is_real(tmp_path):
+    """With a cohort folder the drafts come from a generator, by journal, and are not bought twice."""
+    from tabon.cohort.simulated import write_simulated
+    from tabon.simulate import SimulationSettings
+
+    write_simulated(tmp_path / "cohort", SimulationSettings(patients=120))
+    text = EXPERIMENT.replace("patients = 220", 'folder = "cohort"')
+    text = text.replace('model = "hasty"\nprompt = "p1"', 'model = "replay:x"\nprompt = "P1"')
+    (tmp_path / "experiment.toml").write_text(text, encoding="utf-8")
+    bought = []
+
+    def write_drafts(run, path):
+        bought.append(run.name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes((tmp_path / "cohort" / "test" / "queries.jsonl").read_bytes())
+
+    results = reproduce(read_experiment(tmp_path), tmp_path / "out", Doors(write_drafts=write_drafts))
+    assert bought == ["Hasty P1", "Careful P3"]
+    assert len(results.runs) == 2
+
+
+def test_results_that_are_not_whole_are_refused(tmp_path):
+    """A cut or foreign file is one sentence."""
+    for content in ("", "{", json.dumps({"format": "tabon-results/0"}), json.dumps([1])):
+        (tmp_path / "r.json").write_text(content, encoding="utf-8")
+        with pytest.raises(BadInputError, match="evaluate again"):
+            read_results(tmp_path / "r.json")
+    with pytest.raises(BadInputError, match="cannot be read"):
+        read_results(tmp_path / "none.json")
