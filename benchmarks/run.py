@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_info
 from encoding import encoding_lines
 from evaluation import evaluation_lines
 from generation import generation_lines
+from report_space import report_space_lines
 from top_k import top_k_lines
 from transition_vectors import transition_lines
 
@@ -26,6 +27,7 @@ BENCHMARKS = {
     "encoding": encoding_lines,
     "generation": generation_lines,
     "evaluation": evaluation_lines,
+    "report-space": report_space_lines,
 }
 
 

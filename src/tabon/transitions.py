@@ -45,9 +45,9 @@ def transitions(
     dimension = vectors.shape[1]
     directions = np.empty((len(distances), len(prior), dimension), dtype=np.float32)
     zero = np.empty((len(distances), len(prior)), dtype=bool)
-    for n, m, pairs in _groups_of_one_shape(prior.lengths, current.lengths, dimension):
+    for n, m, pairs in groups_of_one_shape(prior.lengths, current.lengths, dimension):
         ids = np.concatenate([prior.stack(pairs, n), current.stack(pairs, m)], axis=1)
-        units, none = _directions(_displacements(distances, vectors[ids].astype(np.float64), n))
+        units, none = directions_of(_displacements(distances, vectors[ids].astype(np.float64), n))
         directions[:, pairs], zero[:, pairs] = units.swapaxes(0, 1), none.T
     return [Transitions(*pair) for pair in zip(directions, zero, strict=True)]
 
@@ -66,7 +66,7 @@ def _displacements(distances: Sequence[Distance], both: Stack, n: int) -> Stack:
     return weights @ both
 
 
-def _directions(displacements: Stack) -> tuple[Stack, NDArray[np.bool_]]:
+def directions_of(displacements: Stack) -> tuple[Stack, NDArray[np.bool_]]:
     """Divide by the norm, in place; below the norm floor there is no direction."""
     norms = np.sqrt(np.einsum("...d,...d->...", displacements, displacements))
     zero = norms < NORM_FLOOR
@@ -75,7 +75,7 @@ def _directions(displacements: Stack) -> tuple[Stack, NDArray[np.bool_]]:
     return displacements, zero
 
 
-def _groups_of_one_shape(ns: Ids, ms: Ids, dimension: int) -> Iterator[tuple[int, int, Ids]]:
+def groups_of_one_shape(ns: Ids, ms: Ids, dimension: int) -> Iterator[tuple[int, int, Ids]]:
     """Yield (n, m, pairs) in stacks of bounded size."""
     order = np.lexsort((ms, ns))
     shapes = np.stack([ns[order], ms[order]], axis=1)

@@ -9,8 +9,10 @@ from tabon.cli.demo import demo
 from tabon.cli.doctor import doctor
 from tabon.cli.drafts import drafts
 from tabon.cli.evaluate import evaluate_command
+from tabon.cli.fit import fit_command
 from tabon.cli.generate import generate
 from tabon.cli.reproduce import reproduce_command
+from tabon.cli.risk import risk
 from tabon.cli.select import select
 from tabon.cli.simulate import simulate
 from tabon.cli.table import table
@@ -33,8 +35,10 @@ COMMANDS = (
     drafts,
     select,
     calibrate,
+    fit_command,
     evaluate_command,
     table,
+    risk,
     reproduce_command,
     simulate,
     demo,

@@ -53,7 +53,7 @@ def evaluate_command(queries: Any, selections: tuple[str, ...], out: Path, **opt
     metric that cannot be measured here is named and left out, never 0.
     """
     cases = read_cases(queries, name=name_of(queries))
-    picks = tuple(_picks(text) for text in selections)
+    picks = tuple(read_named_picks(text) for text in selections)
     for found, text in zip(picks, selections, strict=True):
         check_picks(found, cases.cases, name=text)
     metrics, missing = load_metrics(
@@ -80,7 +80,7 @@ def evaluate_command(queries: Any, selections: tuple[str, ...], out: Path, **opt
         click.echo(f"{cases.left_out} queries have no reference or no drafts and are left out", err=True)
 
 
-def _picks(text: str) -> Picks:
+def read_named_picks(text: str) -> Picks:
     """Read [NAME=]FILE."""
     name, equals, path = text.partition("=")
     file = Path(path if equals else text)

@@ -23,6 +23,7 @@ SELECTORS: Mapping[str, str] = MappingProxyType(
         "random": "tabon.selectors.plain:random",  # SEED
         "log-probability": "tabon.selectors.plain:log_probability",
         "fused": "tabon.selectors.fused:load",  # a file of fitted weights, or nothing
+        "learnt": "tabon.selectors.learnt:load",  # a file of fitted weights
     }
 )
 

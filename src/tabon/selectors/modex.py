@@ -10,6 +10,7 @@ distance for the other drafts, and what happens at ties and with short texts.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,10 +96,26 @@ def grams(words: tuple[str, ...]) -> Grams:
 def similarity_graph(texts: list[Grams]) -> Graph:
     """A_ij: Jaccard similarities of the three sets of pieces, summed; between 0 and 3."""
     graph = np.zeros((len(texts), len(texts)))
-    for row, one in enumerate(texts):
-        for column in range(row):
-            graph[row, column] = graph[column, row] = _similarity(one, texts[column])
+    for number in range(len(ORDERS)):
+        graph += jaccard([text[number] for text in texts])
+    np.fill_diagonal(graph, 0.0)
     return graph
+
+
+def jaccard(sets: list[frozenset[tuple[str, ...]]]) -> Graph:
+    """Return how much of each two sets is in both, (sets, sets); none may be empty.
+
+    >>> jaccard([frozenset({("no",), ("edema",)}), frozenset({("edema",)})]).tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
+    """
+    column = {piece: place for place, piece in enumerate(dict.fromkeys(chain(*sets)))}
+    has = np.zeros((len(sets), len(column)))
+    for row, pieces in enumerate(sets):
+        has[row, [column[piece] for piece in pieces]] = 1.0
+    both = has @ has.T  # whole numbers, so exact in any order
+    sizes = has.sum(axis=1)
+    shares: Graph = both / (sizes[:, None] + sizes - both)
+    return shares
 
 
 def dominant_cluster(graph: Graph, members: Ids) -> Ids:
@@ -143,11 +160,6 @@ def conductance(graph: Graph, side: NDArray[np.bool_]) -> float:
 def _words(text: str) -> tuple[str, ...]:
     """Return the words of a text in small letters."""
     return tuple(re.findall(r"\w+", text.lower()))
-
-
-def _similarity(one: Grams, other: Grams) -> float:
-    """Sum the Jaccard similarities of two texts."""
-    return sum(len(left & right) / len(left | right) for left, right in zip(one, other, strict=True))
 
 
 def _with_itself(graph: Graph) -> Graph:

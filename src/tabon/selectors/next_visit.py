@@ -24,10 +24,9 @@ from tabon.scoring import aggregate_distances
 from tabon.selection import Neighbour
 from tabon.selectors.batch import Batch
 from tabon.selectors.protocol import Distances, Scores
-from tabon.selectors.set_distances import unit_mean
+from tabon.selectors.set_distances import unit_means
 from tabon.selectors.similarity import Sections, TextDistance, canonical_sections, load_distance
-from tabon.sentence_sets import Ids, RaggedSets
-from tabon.transitions import _groups_of_one_shape
+from tabon.sentence_sets import Ids
 
 DEFAULT = "chamfer"
 SIMILAR_PRIORS = 20  # fewer where the bank has fewer
@@ -79,7 +78,7 @@ class NextVisit:
         bank = self._banks[section]
         if bank is not None and len(rows):
             asked, query = np.unique(batch.owner[rows], return_inverse=True)
-            found = bank.search(mean_directions(batch.table.vectors, batch.prior_sets[section].take(asked)))
+            found = bank.search(unit_means(batch.table.vectors, batch.prior_sets[section].take(asked)))
             next_rows = found.rows[query]
             drafts = canonical_sections(batch.table, batch.draft_sets[section])
             repeated = np.repeat(rows, next_rows.shape[1])
@@ -110,19 +109,11 @@ def load(bank: TransitionBank, variant: str) -> NextVisit:
     return NextVisit(bank, load_distance(variant or DEFAULT))
 
 
-def mean_directions(vectors: Matrix, sets: RaggedSets) -> Matrix:
-    """Return the direction of each set's mean embedding as float32, (sets, d); none may be empty."""
-    directions = np.empty((len(sets), vectors.shape[1]), dtype=np.float32)
-    for length, _, rows in _groups_of_one_shape(sets.lengths, sets.lengths, vectors.shape[1]):
-        directions[rows] = unit_mean(vectors[sets.stack(rows, length)].astype(np.float64))
-    return directions
-
-
 def _next_visits(bank: TransitionBank, section: Section) -> _NextVisits | None:
     """Lay one section's priors out for search."""
     pairs = bank.pairs[section]
     present = pairs.present()
     if len(present) == 0:
         return None
-    index = ExactIndex(mean_directions(bank.table.vectors, pairs.prior.take(present)))
+    index = ExactIndex(unit_means(bank.table.vectors, pairs.prior.take(present)))
     return _NextVisits(index, present, canonical_sections(bank.table, pairs.current))

@@ -21,6 +21,7 @@ from tabon.selection import EMPTY_POLICY, SectionDistances, Selection, select
 from tabon.selector import encoder_of
 from tabon.selectors.batch import Batch, make_batch, one_prior_each
 from tabon.selectors.protocol import Distances, Scorer, Scores
+from tabon.selectors.weights import who
 from tabon.sentence_store import SentenceStore
 from tabon.signature import Fingerprint, Signature
 
@@ -129,6 +130,8 @@ class PoolSelector:
         """Return why a query cannot be answered, before any distance is looked at."""
         if query.patient in self.bank.patients and not self._allow_bank_patients:
             return "patient-in-bank"
+        if who(query) in getattr(self.scorer, "trained_on", ()):
+            return "trained-on"
         if not query.candidates:
             return "no-drafts"
         if self.scorer.needs_prior and not any(any(batch.priors[place].values()) for place in places):

@@ -17,7 +17,7 @@ from tabon.encoders.protocol import Matrix
 from tabon.selectors.set_distances import UNMATCHED
 from tabon.sentence_sets import Ids, RaggedSets
 
-SENTENCES_AT_ONCE = 256  # rows of the product
+SENTENCES_AT_ONCE = 128  # rows of the product
 COLUMNS_AT_ONCE = 8192
 
 Row = NDArray[np.float32]

@@ -24,7 +24,7 @@ from tabon._registry import check_name, lookup
 from tabon.distances import CLOSE, Stack
 from tabon.encoders.protocol import Matrix
 from tabon.sentence_sets import Ids, RaggedSets
-from tabon.transitions import NORM_FLOOR, _groups_of_one_shape
+from tabon.transitions import NORM_FLOOR, groups_of_one_shape
 from tabon.transport import optimal_plans
 
 SET_DISTANCES: Mapping[str, str] = MappingProxyType(
@@ -130,7 +130,7 @@ def unit_means(vectors: Matrix, sets: RaggedSets) -> Matrix:
     """Return the direction of the mean of each of many sets, (sets, d); none may be empty."""
     means: Matrix = np.empty((len(sets), vectors.shape[1]), dtype=np.float32)
     nothing = np.zeros(len(sets), dtype=np.int64)
-    for size, _, places in _groups_of_one_shape(sets.lengths, nothing, vectors.shape[1]):
+    for size, _, places in groups_of_one_shape(sets.lengths, nothing, vectors.shape[1]):
         means[places] = unit_mean(vectors[sets.stack(places, size)].astype(np.float64))
     return means
 
@@ -175,7 +175,7 @@ def paired_distances(
     check_name("set distance", tuple(SET_DISTANCES), name)
     distances = np.full(len(left), np.nan)
     both = np.flatnonzero((left.lengths > 0) & (right.lengths > 0))
-    groups = _groups_of_one_shape(left.lengths[both], right.lengths[both], left_vectors.shape[1])
+    groups = groups_of_one_shape(left.lengths[both], right.lengths[both], left_vectors.shape[1])
     for n, m, places in groups:
         pairs: Ids = both[places]
         a = left_vectors[left.stack(pairs, n)].astype(np.float64)

@@ -22,7 +22,7 @@ from tabon.selectors.batch import Batch
 from tabon.selectors.protocol import Distances, Scores
 from tabon.selectors.transition import NearTransitions, aggregate_settings, comparable, load_aggregate
 from tabon.sentence_sets import RaggedSets
-from tabon.transitions import Transitions, _directions, _groups_of_one_shape
+from tabon.transitions import Transitions, directions_of, groups_of_one_shape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,14 +85,14 @@ def two_sided_transitions(vectors: Matrix, *, prior: RaggedSets, current: Ragged
     directions = np.empty((len(prior), 2 * dimension), dtype=np.float32)
     zero = np.empty(len(prior), dtype=bool)
     lengths = np.empty((2, len(prior)))
-    for n, m, pairs in _groups_of_one_shape(prior.lengths, current.lengths, dimension):
+    for n, m, pairs in groups_of_one_shape(prior.lengths, current.lengths, dimension):
         a = vectors[prior.stack(pairs, n)].astype(np.float64)
         b = vectors[current.stack(pairs, m)].astype(np.float64)
         halves = np.stack(
             [transition(novelty, prior=a, current=b), transition(novelty, prior=b, current=a)], axis=1
         )
         lengths[:, pairs] = np.sqrt(np.einsum("psd,psd->sp", halves, halves))
-        directions[pairs], zero[pairs] = _directions(halves.reshape(len(pairs), 2 * dimension))
+        directions[pairs], zero[pairs] = directions_of(halves.reshape(len(pairs), 2 * dimension))
     return TwoSidedTransitions(Transitions(directions, zero), *lengths)
 
 

@@ -1,0 +1,71 @@
+"""`tabon fit`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tabon.bank import TransitionBank
+from tabon.cli.shared_options import (
+    encoder_option,
+    name_of,
+    no_store_option,
+    open_store,
+    says_no,
+    store_option,
+)
+from tabon.encoders import load_encoder
+from tabon.errors import UnknownNameError
+from tabon.evaluation import read_cases
+from tabon.fitting import FITTED, fit
+from tabon.metrics import METRICS, Metric, load_metric
+from tabon.selector import encoder_of
+from tabon.selectors.weights import write_weights
+
+
+@click.command("fit")
+@click.argument("queries", type=click.File("rb"))
+@click.option(
+    "--bank", required=True, type=click.Path(path_type=Path), help="A bank made by `tabon bank build`."
+)
+@click.option("--selector", default="fused", show_default=True, help=f"One of {', '.join(FITTED)}.")
+@click.option(
+    "--target", default="rouge-l-f", show_default=True, help="The score to agree with; several with commas."
+)
+@click.option(
+    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The weights to write."
+)
+@encoder_option
+@store_option
+@no_store_option
+@says_no
+def fit_command(queries: Any, bank: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
+    """Learn a selector's weights from QUERIES with references, such as the validation split.
+
+    Use them with `tabon select --selector fused:WEIGHTS` (or learnt:WEIGHTS).
+    Patients who were learnt from are refused there.
+    """
+    opened = TransitionBank.load(bank)
+    cases = read_cases(queries, name=name_of(queries))
+    targets = {name.strip(): metric_of(name.strip()) for name in options["target"].split(",")}
+    fitted = fit(
+        options["selector"],
+        opened,
+        cases.cases,
+        targets,
+        encoder=load_encoder(options["encoder"] or encoder_of(opened)),
+        store=open_store(options["store"], no_store=options["no_store"]),
+    )
+    write_weights(out, fitted)
+    click.echo(f"learnt from {fitted.queries} queries: {out}", err=True)
+
+
+def metric_of(score: str) -> Metric:
+    """Return the metric that measures a score."""
+    family = score.removeprefix("corpus-").partition("-")[0].rstrip("+")
+    if family in METRICS:
+        metric = load_metric(family)
+        if score in {each.name for each in metric.scores}:
+            return metric
+        raise UnknownNameError("score", score, [each.name for each in metric.scores])
+    raise UnknownNameError("score", score, ["rouge-l-f", "labels-14-samples", "bleu-4", "meteor"])

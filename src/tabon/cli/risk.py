@@ -1,0 +1,46 @@
+"""`tabon risk`."""
+
+from typing import Any
+
+import click
+
+from tabon.cli.evaluate import read_named_picks
+from tabon.cli.fit import metric_of
+from tabon.cli.shared_options import name_of, says_no
+from tabon.evaluation import read_cases
+from tabon.evaluation.measured import STATE
+from tabon.evaluation.picks import check_picks
+from tabon.evaluation.risk import measured_for_risk, risk_of
+
+
+@click.command("risk")
+@click.argument("queries", type=click.File("rb"))
+@click.option(
+    "--selections",
+    multiple=True,
+    required=True,
+    help="[NAME=]FILE, what `tabon select` printed for QUERIES; may be given many times.",
+)
+@click.option("--score", default="rouge-l-f", show_default=True, help=f"The score, or {STATE} (simulated).")
+@click.option(
+    "--section", type=click.Choice(["findings", "impression"]), default="findings", show_default=True
+)
+@says_no
+def risk(queries: Any, selections: tuple[str, ...], score: str, section: Any) -> None:  # noqa: ANN401
+    """Print the risk of what is kept when the strangest picks are left out.
+
+    Rows are selectors, columns the share of QUERIES that is kept; a cell is the
+    mean loss (1 - score) of the picks that are kept. The last column is the area
+    under the curve. A useful distance makes the risk fall to the left.
+    """
+    cases = read_cases(queries, name=name_of(queries)).cases
+    metric = None if score == STATE else metric_of(score)
+    studies, measured = measured_for_risk(cases, "report" if metric is None else section, metric, None)
+    heads = [f"{10 * tenth} %" for tenth in range(1, 11)]
+    click.echo(f"| selector | {' | '.join(heads)} | area |\n|---|{'---|' * 11}")
+    for text in selections:
+        picks = read_named_picks(text)
+        check_picks(picks, cases, name=text)
+        curve = risk_of(picks, studies, measured, score)
+        cells = " | ".join(f"{value:.3f}" for value in curve.risk)
+        click.echo(f"| {picks.method} | {cells} | {curve.area:.3f} |")

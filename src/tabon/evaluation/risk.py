@@ -1,0 +1,44 @@
+"""What is kept at what risk, when the strangest picks are left out."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tabon.conformal import RiskCoverage, risk_coverage
+from tabon.errors import BadInputError
+from tabon.evaluation.cases import Case, Part
+from tabon.evaluation.measured import STATE, Measured, eligible, measure_section, measure_states
+from tabon.evaluation.picks import NOTHING, Picks
+from tabon.metrics.measuring import MeasurementStore
+from tabon.metrics.protocol import Metric
+
+POINTS = 10
+
+
+def risk_of(picks: Picks, cases: Sequence[Case], measured: Measured, score: str) -> RiskCoverage:
+    """Return the mean loss (1 - score) of the least strange picks, for each tenth of the cases.
+
+    A case's strangeness is the total distance of its pick; cases without a pick are left out.
+    """
+    column = [each.name for each in measured.scores].index(score)
+    rows = picks.rows(cases)
+    table = picks.distance_rows(cases)
+    distances = np.where(rows == NOTHING, np.nan, table[np.arange(len(cases)), np.maximum(rows, 0)])
+    worth = measured.per_draft()[np.arange(len(cases)), np.maximum(rows, 0), column]
+    known = ~(np.isnan(distances) | np.isnan(worth))
+    if not known.any():
+        raise BadInputError("no pick has a distance and a value; give selections with distances and a score")
+    return risk_coverage(distances[known], 1.0 - worth[known], points=POINTS)
+
+
+def measured_for_risk(
+    cases: Sequence[Case], part: Part, metric: Metric | None, store: MeasurementStore | None
+) -> tuple[list[Case], Measured]:
+    """Measure one part: a metric in a section, or state-F1 of the whole report."""
+    studies = eligible(cases, part)
+    if part == "report" or metric is None:
+        measured = measure_states(studies)
+        if measured is None:
+            raise BadInputError(f"{STATE} is known on simulated cohorts only; name another --score")
+        return studies, measured
+    return studies, measure_section(metric, studies, part, store=store)
