@@ -17,9 +17,10 @@ from tabon.evaluation import read_cases
 from tabon.fitting import fit
 from tabon.metrics import load_metric
 from tabon.records import query_from_record, transition_from_record
-from tabon.reports import SECTIONS, Report
+from tabon.reports import Report
 from tabon.selectors import PoolSelector, load_scorer, make_batch
-from tabon.selectors.fused import LIFT, PARTS, Fused, training_free
+from tabon.selectors.fused import LIFTS, PARTS, Fused, training_free
+from tabon.selectors.label_agreement import label_distances
 from tabon.selectors.learnt import SIDES, sides
 from tabon.selectors.set_distances import paired_distances
 from tabon.selectors.typical import Typical
@@ -60,9 +61,9 @@ def test_the_parts_add_up_to_the_distance(bank, queries):
 def test_a_part_is_its_selectors_distance_over_the_banks_spread(bank, queries):
     """Every part is the distance of the selector of that name, in units of random training pairs."""
     batch = make_batch(queries[:5], bank, ENCODER)
-    fused = Fused(bank, training_free())
+    fused = Fused(bank)
     measured = fused.measured(batch, "findings")
-    for name in PARTS[:-1]:
+    for name in PARTS[:5]:
         spread = fused._spreads["findings"][name.partition(":")[2]]
         expected = load_scorer(name, bank).score(batch, "findings").distances / spread
         np.testing.assert_array_equal(measured[name], expected)
@@ -200,7 +201,7 @@ def test_fitting_is_without_chance_and_helps_on_what_it_saw(bank, cases):
     fitted = fit("fused", bank, cases, targets, encoder=ENCODER)
     assert fit("fused", bank, cases, targets, encoder=ENCODER) == fitted
     batch = make_batch([case.query for case in cases], bank, ENCODER)
-    distances = Fused(bank, fitted.weights).score(batch, "findings").distances
+    distances = Fused(bank, fitted).score(batch, "findings").distances
     worth = np.array(
         [
             load_metric("rouge").measure([_pair(case, draft) for draft in case.query.candidates])[:, 8]
@@ -267,9 +268,35 @@ def test_the_command_fits_and_selects(bank, tmp_path):
         assert message in answer.output
 
 
-def test_the_lift_takes_off_exactly_what_the_embedding_parts_put_on():
-    """The training-free weights of the embedding parts and of the lift add up to nothing."""
-    for section in SECTIONS:
-        weights = training_free()[section]
-        assert sum(weights[name] for name in weights if name.endswith("chamfer")) == pytest.approx(0.0)
-        assert weights[LIFT] < 0
+def test_the_lifts_take_off_exactly_what_their_parts_put_on():
+    """The training-free weights of a lifted measure add up to nothing, whatever the prior's strength."""
+    for strength in (0.0, 0.7, 2.0):
+        weights = training_free(strength)
+        for measure, lift in LIFTS.items():
+            parts = [weights[name] for name in weights if name.endswith(f":{measure}")]
+            assert sum(parts) == pytest.approx(0.0)
+            assert weights[lift] < 0
+
+
+def test_the_prior_weighs_what_the_bank_says(bank):
+    """Consecutive reports that are alike give the prior its weight; unrelated ones take it away."""
+    assert Fused(bank).strength("findings") > 0.3
+    records = [
+        {"id": f"{row}", "patient": f"{row}", "prior": f"{a} seen.", "current": f"{b} seen."}
+        for row, (a, b) in enumerate(zip("abcdefgh" * 4, "hgfedcba" * 4, strict=True))
+    ]
+    unrelated = TransitionBank.build(map(transition_from_record, records), encoder=ENCODER)
+    assert Fused(unrelated).strength("findings") == pytest.approx(0.0, abs=0.2)
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=14, max_size=14), min_size=1, max_size=5))
+def test_label_distance_is_one_less_f1(rows):
+    """The matrix form agrees with F1 written out, and equal reports are at 0."""
+    labels = np.array(rows)
+    found = label_distances(labels, labels)
+    for i, one in enumerate(labels):
+        for j, other in enumerate(labels):
+            total = one.sum() + other.sum()
+            f1 = 2 * (one & other).sum() / total if total else 1.0
+            assert found[i, j] == pytest.approx(1 - f1)
+    np.testing.assert_allclose(np.diag(found), 0.0, atol=1e-12)

@@ -14,7 +14,7 @@ from tabon.metrics import Metric
 from tabon.reports import SECTIONS, Section
 from tabon.selector import encoder_of
 from tabon.selectors.batch import Batch, make_batch
-from tabon.selectors.fused import PARTS, Fused, training_free
+from tabon.selectors.fused import PARTS, Fused
 from tabon.selectors.learnt import sides
 from tabon.selectors.weights import Array, FittedWeights, fit_from, fit_ridge, one_scale, who
 from tabon.sentence_store import SentenceStore
@@ -74,9 +74,10 @@ def _section_weights(
         parts = sides(batch, section)
         found = one_scale(fit_ridge(parts, target, batch.owner, penalty=penalty), parts, batch.owner)
         return {str(place): float(value) for place, value in enumerate(found)}
-    measured = Fused(bank, training_free()).measured(batch, section)
+    fused = Fused(bank)
+    measured = fused.measured(batch, section)
     parts = np.stack([measured[name] for name in PARTS], axis=1)
-    start = np.array([training_free()[section][name] for name in PARTS])
+    start = np.array([fused.weights[section][name] for name in PARTS])
     found = fit_from(-start, parts, target, batch.owner, penalty=penalty)  # parts are distances
     return dict(zip(PARTS, (-one_scale(found, parts, batch.owner)).tolist(), strict=True))
 

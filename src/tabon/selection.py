@@ -26,7 +26,7 @@ ABSTENTIONS: Mapping[str, str] = MappingProxyType(
         "give matching sections",
         "implausible": "even the best draft is stranger than the asked rate allows; look at the drafts, or "
         "lower --abstain",
-        "trained-on": "the selector was fitted on this patient; fit it without, or use one that is not fitted",
+        "trained-on": "the selector was fitted on this patient; fit it without, or use an unfitted one",
         "patient-in-bank": "the patient's own transitions are in the bank; build the bank without this "
         "patient, or say --allow-bank-patients",
     }

@@ -71,9 +71,9 @@ class Selector:
         self.zero: ZeroPolicy = check_name("zero policy", ZERO_POLICIES, zero)  # type: ignore[assignment]
         self.bank, self.num_neighbours = bank, num_neighbours
         self._neighbours = {section: self._neighbours_in(section) for section in SECTIONS}
-        self._encoder = load_encoder(encoder_of(bank) if encoder is None else encoder)
-        Fingerprint.of(self._encoder).check(bank.fingerprint)
-        self._store, self._allow_bank_patients = store, allow_bank_patients
+        self.encoder = load_encoder(encoder_of(bank) if encoder is None else encoder)
+        Fingerprint.of(self.encoder).check(bank.fingerprint)
+        self.store, self._allow_bank_patients = store, allow_bank_patients
 
     def select(
         self, prior: Report | str, candidates: Sequence[Report | str], *, patient: str | None = None
@@ -89,7 +89,7 @@ class Selector:
         """Choose for many queries at once; each result is as if it had been asked alone."""
         split = [_split(query) for query in queries]
         sentences = {text for one in split for text in _texts(one)}
-        table = embed(sentences, self._encoder, known=self.bank.known_sentences, store=self._store)
+        table = embed(sentences, self.encoder, known=self.bank.known_sentences, store=self.store)
         scored = {section: self._score(split, table, section) for section in SECTIONS}
         return [
             self._choose(query, one, {section: scored[section][number] for section in SECTIONS})

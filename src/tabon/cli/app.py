@@ -9,6 +9,7 @@ from tabon.cli.demo import demo
 from tabon.cli.doctor import doctor
 from tabon.cli.drafts import drafts
 from tabon.cli.evaluate import evaluate_command
+from tabon.cli.explain import explain
 from tabon.cli.fit import fit_command
 from tabon.cli.generate import generate
 from tabon.cli.reproduce import reproduce_command
@@ -34,6 +35,7 @@ COMMANDS = (
     generate,
     drafts,
     select,
+    explain,
     calibrate,
     fit_command,
     evaluate_command,

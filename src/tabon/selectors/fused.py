@@ -2,7 +2,9 @@
 
 Every part is a distance in units of its spread over random pairs of training
 reports, so that parts can be added and weights mean the same on every data set.
-Parts over embeddings are lifts: what every training report shares is taken off,
+How much the prior weighs is read off the bank: by how much a patient's
+consecutive reports are alike, beyond any two reports. Parts over embeddings and
+over observations are lifts: what every training report shares is taken off,
 since looking typical is not being right. A part that a case does not have (no
 prior, one draft) is left out with its share of the lift.
 """
@@ -11,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 
@@ -19,28 +20,39 @@ from tabon.bank import TransitionBank
 from tabon.reports import SECTIONS, Section
 from tabon.selectors.batch import Batch
 from tabon.selectors.consensus import Consensus
+from tabon.selectors.label_agreement import LabelConsensus, LabelPrior, LabelTypical
 from tabon.selectors.nearest_prior import NearestPrior
 from tabon.selectors.next_visit import NextVisit
 from tabon.selectors.protocol import Distances, Scorer, Scores
 from tabon.selectors.similarity import TextDistance, load_distance
-from tabon.selectors.typical import Typical, spread
+from tabon.selectors.typical import Typical, prior_strength, spread
 from tabon.selectors.weights import FittedWeights, read_weights
 
-WORDS, MEANING = "rouge-l-f", "chamfer"
-LIFT = f"typical:{MEANING}"
+WORDS, MEANING, LABELS = "rouge-l-f", "chamfer", "labels"
+LIFTS = {measure: f"typical:{measure}" for measure in (MEANING, LABELS)}
 Weights = Mapping[Section, Mapping[str, float]]
 
-# Chosen on development data alone (docs/decisions/fused.md); per spread, the same for both sections
-TRAINING_FREE: Mapping[str, float] = MappingProxyType(
-    {
-        f"consensus:{WORDS}": 1.0,
-        f"next-visit:{WORDS}": 0.6,
-        f"consensus:{MEANING}": 0.3,
-        f"nearest-prior:{MEANING}": 0.3,
-        f"next-visit:{MEANING}": 0.3,
-    }
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One part's weight in the training-free rule, per spread; some are times the prior's strength."""
+
+    part: str
+    weight: float
+    by_prior: bool = False
+
+
+# Chosen on development data alone: docs/decisions/fused.md
+TERMS = (
+    Term(f"consensus:{WORDS}", 1.0),
+    Term(f"next-visit:{WORDS}", 0.8),
+    Term(f"nearest-prior:{WORDS}", 1 / 3, by_prior=True),
+    Term(f"consensus:{MEANING}", 0.3),
+    Term(f"nearest-prior:{MEANING}", 1 / 2, by_prior=True),
+    Term(f"consensus:{LABELS}", 0.2),
+    Term(f"nearest-prior:{LABELS}", 2 / 3, by_prior=True),
 )
-PARTS = (*TRAINING_FREE, LIFT)
+PARTS = (*(term.part for term in TERMS), *LIFTS.values())
 
 
 @dataclass(frozen=True)
@@ -48,8 +60,7 @@ class Fused:
     """A weighted sum of calibrated parts; made by `load`."""
 
     bank: TransitionBank
-    weights: Weights
-    fitted: FittedWeights | None = None  # where the weights come from; None: training-free
+    fitted: FittedWeights | None = None  # None: training-free
 
     needs_prior = False
 
@@ -60,25 +71,33 @@ class Fused:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Return the weights, and how the parts are measured."""
-        metric = self._distances[WORDS].settings["metric"]
-        return {"weights": self.fitted.named if self.fitted else "training-free", "metric": metric}
+        """Return the weights, and how texts are compared."""
+        named = self.fitted.named if self.fitted else "training-free-2"
+        return {"weights": named, "metric": self._distances[WORDS].settings["metric"]}
 
     @property
     def trained_on(self) -> frozenset[str]:
         """Return whom the weights were fitted on."""
         return frozenset(self.fitted.trained_on if self.fitted else ())
 
+    @cached_property
+    def weights(self) -> Weights:
+        """Return what each part weighs in each section."""
+        if self.fitted is not None:
+            return self.fitted.weights
+        return {section: training_free(self.strength(section)) for section in SECTIONS}
+
+    def strength(self, section: Section) -> float:
+        """Return by how many spreads a patient's consecutive reports are nearer than any two reports."""
+        words = self._distances[WORDS]
+        return prior_strength(self.bank, words, section) / self._spreads[section][WORDS]
+
     def score(self, batch: Batch, section: Section) -> Scores:
         """Return each draft's distance and what each part adds to it."""
-        measured = self.measured(batch, section)
-        weights = self.weights[section]
-        there = {name: ~np.isnan(values) for name, values in measured.items()}
-        added = {
-            name: np.where(there[name], weights[name] * np.nan_to_num(values), 0.0)
-            for name, values in measured.items()
-        }
-        added[LIFT] = self._lifted(measured[LIFT], weights, there)
+        measured, weights = self.measured(batch, section), self.weights[section]
+        added = {name: np.nan_to_num(weights[name] * values) for name, values in measured.items()}
+        for measure, lift in LIFTS.items():
+            added[lift] = added[lift] * _present(measure, weights, measured)
         distances: Distances = np.sum(list(added.values()), axis=0)
         distances[~batch.has_draft(section)] = np.nan
         return Scores(distances, added)
@@ -90,17 +109,6 @@ class Fused:
             for name, scorer in self._scorers.items()
         }
 
-    def _lifted(
-        self, typical: Distances, weights: Mapping[str, float], there: Mapping[str, Distances]
-    ) -> Distances:
-        """Take off what is typical, for the embedding parts that are there."""
-        sizes = {name: abs(weights[name]) for name in weights if name.endswith(MEANING) and name != LIFT}
-        whole = sum(sizes.values())
-        present = np.sum([size * there[name] for name, size in sizes.items()], axis=0)
-        share = present / whole if whole else np.zeros(len(typical))
-        lifted: Distances = np.nan_to_num(weights[LIFT] * share * typical)
-        return lifted
-
     @cached_property
     def _distances(self) -> dict[str, TextDistance]:
         """Return the two ways of comparing texts."""
@@ -108,38 +116,57 @@ class Fused:
 
     @cached_property
     def _scorers(self) -> dict[str, Scorer]:
-        """Return the parts."""
+        """Return the parts by name, in the order of PARTS."""
         words, meaning = self._distances[WORDS], self._distances[MEANING]
-        return {
-            f"consensus:{WORDS}": Consensus(words),
-            f"next-visit:{WORDS}": NextVisit(self.bank, words),
-            f"consensus:{MEANING}": Consensus(meaning),
-            f"nearest-prior:{MEANING}": NearestPrior(meaning),
-            f"next-visit:{MEANING}": NextVisit(self.bank, meaning),
-            LIFT: Typical(self.bank),
-        }
+        scorers: list[Scorer] = [
+            Consensus(words),
+            NextVisit(self.bank, words),
+            NearestPrior(words),
+            Consensus(meaning),
+            NearestPrior(meaning),
+            LabelConsensus(),
+            LabelPrior(),
+            Typical(self.bank),
+            LabelTypical(self.bank),
+        ]
+        return {scorer.name: scorer for scorer in scorers}
 
     @cached_property
     def _spreads(self) -> dict[Section, dict[str, float]]:
         """Return the spread of each way of comparing, by section."""
+        labels, known = LabelTypical(self.bank).spread(), self._distances.items()
         return {
-            section: {
-                name: spread(self.bank, distance, section) for name, distance in self._distances.items()
-            }
+            section: {LABELS: labels, **{name: spread(self.bank, each, section) for name, each in known}}
             for section in SECTIONS
         }
 
 
-def training_free() -> Weights:
-    """Return the weights that need no training: the lift is the sum of the embedding parts, taken off."""
-    lift = sum(weight for name, weight in TRAINING_FREE.items() if name.endswith(MEANING))
-    weights = {**TRAINING_FREE, LIFT: -lift}
-    return dict.fromkeys(SECTIONS, weights)
+def training_free(strength: float) -> dict[str, float]:
+    """Return the weights that need no training: a lift takes off what its measure's parts put on.
+
+    >>> round(training_free(0.5)["typical:chamfer"], 3)
+    -0.55
+    """
+    weights = {term.part: term.weight * (strength if term.by_prior else 1.0) for term in TERMS}
+    lifts = {
+        lift: -sum(weight for part, weight in weights.items() if part.endswith(f":{measure}"))
+        for measure, lift in LIFTS.items()
+    }
+    return {**weights, **lifts}
+
+
+def _present(measure: str, weights: Mapping[str, float], measured: Mapping[str, Distances]) -> Distances:
+    """Return the share of a measure's parts that each draft has, by weight: so much of the lift counts."""
+    parts = [name for name in measured if name.endswith(f":{measure}") and name != LIFTS[measure]]
+    sizes = np.array([abs(weights[name]) for name in parts])
+    there = np.array([~np.isnan(measured[name]) for name in parts])
+    total = float(sizes.sum())
+    share: Distances = (sizes @ there) / total if total > 0 else np.zeros(there.shape[1])
+    return share
 
 
 def load(bank: TransitionBank, variant: str) -> Fused:
     """Return the training-free selector, or one with the weights of a file that `tabon fit` wrote."""
     if not variant:
-        return Fused(bank, training_free())
-    fitted = read_weights(Path(variant), selector="fused", names=PARTS, bank=bank.sha256)
-    return Fused(bank, fitted.weights, fitted)
+        return Fused(bank)
+    return Fused(bank, read_weights(Path(variant), selector="fused", names=PARTS, bank=bank.sha256))

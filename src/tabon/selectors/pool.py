@@ -62,14 +62,14 @@ class PoolSelector:
         if not 0 <= history <= 1:
             raise BadInputError(f"history is {history}; give a number from 0 (newest prior only) to 1")
         self.bank, self.scorer, self.history = bank, scorer, history
-        self._encoder = load_encoder(encoder_of(bank) if encoder is None else encoder)
-        Fingerprint.of(self._encoder).check(bank.fingerprint)
-        self._store, self._allow_bank_patients = store, allow_bank_patients
+        self.encoder = load_encoder(encoder_of(bank) if encoder is None else encoder)
+        Fingerprint.of(self.encoder).check(bank.fingerprint)
+        self.store, self._allow_bank_patients = store, allow_bank_patients
 
     def select_many(self, queries: Sequence[Query]) -> list[Selection]:
         """Choose for many queries at once; each result is as if it had been asked alone."""
         asked = list(one_prior_each(queries)) if self.history else list(queries)
-        batch = make_batch(asked, self.bank, self._encoder, self._store)
+        batch = make_batch(asked, self.bank, self.encoder, self.store)
         scored = {section: self.scorer.score(batch, section) for section in SECTIONS}
         return [
             self._choose(query, batch, places, scored)

@@ -17,7 +17,7 @@ from tabon.distances import Stack
 from tabon.encoders.protocol import Matrix
 from tabon.reports import SECTIONS, Section
 from tabon.selectors.batch import Batch
-from tabon.selectors.protocol import Scores
+from tabon.selectors.protocol import Distances, Scores
 from tabon.selectors.set_distances import grid_cost
 from tabon.selectors.similarity import TextDistance, canonical_sections
 from tabon.sentence_sets import Ids, RaggedSets
@@ -69,7 +69,7 @@ class Typical:
     def _samples(self) -> dict[Section, RaggedSets]:
         """Return the sample's sentence sets, by section."""
         return {
-            section: self.bank.pairs[section].current.take(_sample(present(self.bank, section)))
+            section: self.bank.pairs[section].current.take(sample_rows(present(self.bank, section)))
             for section in SECTIONS
         }
 
@@ -91,12 +91,28 @@ def spread(bank: TransitionBank, distance: TextDistance, section: Section) -> fl
     rows = present(bank, section)
     if len(rows) < 2:  # noqa: PLR2004  # no pair
         return 1.0
-    rng = np.random.default_rng(SEED)
+    found = float(np.std(random_pairs(bank, distance, section)))
+    return found if found > 0 else 1.0
+
+
+def random_pairs(bank: TransitionBank, distance: TextDistance, section: Section) -> Distances:
+    """Return the distances of random pairs of different training reports."""
+    rows, rng = present(bank, section), np.random.default_rng(SEED)
     left, right = (rows[rng.integers(len(rows), size=PAIRS)] for _ in range(2))
     reports = canonical_sections(bank.table, bank.pairs[section].current)
     apart = left != right
-    found = float(np.std(distance.between(reports, left[apart], reports, right[apart])))
-    return found if found > 0 else 1.0
+    return distance.between(reports, left[apart], reports, right[apart])
+
+
+def prior_strength(bank: TransitionBank, distance: TextDistance, section: Section) -> float:
+    """Return how much nearer a patient's consecutive reports are than any two reports; at least 0."""
+    rows, pairs = bank.pairs[section].present(), bank.pairs[section]
+    if len(rows) < 2:  # noqa: PLR2004  # nothing to compare with
+        return 0.0
+    taken = rows if len(rows) <= PAIRS else np.sort(np.random.default_rng(SEED).permutation(rows)[:PAIRS])
+    current = canonical_sections(bank.table, pairs.current)
+    own = distance.between(current, taken, canonical_sections(bank.table, pairs.prior), taken)
+    return max(0.0, float(random_pairs(bank, distance, section).mean() - own.mean()))
 
 
 def present(bank: TransitionBank, section: Section) -> Ids:
@@ -104,7 +120,7 @@ def present(bank: TransitionBank, section: Section) -> Ids:
     return np.flatnonzero(bank.pairs[section].current.lengths > 0)
 
 
-def _sample(rows: Ids) -> Ids:
+def sample_rows(rows: Ids) -> Ids:
     """Draw the sample; all rows where there are few."""
     if len(rows) <= SAMPLE:
         return rows

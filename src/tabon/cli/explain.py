@@ -1,0 +1,116 @@
+"""`tabon explain`."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tabon.atomic_files import replacing
+from tabon.bank import TransitionBank
+from tabon.cli.select import method_options, selector_of
+from tabon.cli.shared_options import (
+    encoder_option,
+    name_of,
+    no_store_option,
+    open_store,
+    says_no,
+    store_option,
+)
+from tabon.errors import BadInputError
+from tabon.explain import NEIGHBOURS, Explanation, explain_many
+from tabon.explain_page import explain_page
+from tabon.explain_text import explanations_text
+from tabon.records import BadLine, Query, read_queries
+
+FEW, PAGEFUL = 5, 100  # queries that are explained on a terminal, and on a page, when none is named
+
+
+@click.command()
+@click.argument("queries", type=click.File("rb"))
+@click.option(
+    "--bank", required=True, type=click.Path(path_type=Path), help="A bank made by `tabon bank build`."
+)
+@click.option("--id", "ids", multiple=True, help="Explain this query; may be given several times.")
+@click.option("--draft", type=int, help="Explain this draft, numbered from 0, instead of the chosen one.")
+@method_options
+@click.option(
+    "--show",
+    type=click.IntRange(min=0),
+    default=NEIGHBOURS,
+    show_default=True,
+    help="Training changes to show, at most -k.",
+)
+@click.option("--no-bank-text", is_flag=True, help="Show ids of training changes, not their text.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page here, in one step."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a query.")
+@encoder_option
+@store_option
+@no_store_option
+@says_no
+def explain(  # each is an option
+    queries: Any,  # noqa: ANN401
+    bank: Path,
+    ids: tuple[str, ...],
+    html: Path | None,
+    *,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401
+) -> None:
+    """Say why a draft was chosen, for each query of QUERIES (JSON Lines; `-` reads standard input).
+
+    Shows the draft's sentences beside the prior's (= same, ~ reworded, + new,
+    - dropped), the share of each in the change that was compared, the nearest
+    changes in the bank as text, and the distances of all drafts. Prints text,
+    which holds report text, to standard output.
+    """
+    found = _asked_for(_read(queries), ids, name_of(queries))
+    shown = found if ids or (as_json and html is None) else found[: PAGEFUL if html else FEW]
+    store = open_store(options["store"], no_store=options["no_store"])
+    explanations = explain_many(
+        selector_of(TransitionBank.load(bank), options, store),
+        shown,
+        draft=options["draft"],
+        neighbours=options["show"],
+        bank_text=not options["no_bank_text"],
+    )
+    _write(explanations, html, as_json=as_json)
+    if len(shown) < len(found):
+        click.echo(f"{len(shown)} of {len(found):,} queries are explained; name others with --id", err=True)
+
+
+def _read(lines: Any) -> list[Query | BadLine]:  # noqa: ANN401
+    """Read the file."""
+    found = list(read_queries(lines))
+    if not found:
+        raise BadInputError("the file holds no queries; write one JSON object a line")
+    return found
+
+
+def _asked_for(found: Sequence[Query | BadLine], ids: tuple[str, ...], name: str) -> list[Query]:
+    """Return the queries that were asked for, all where none is named; a bad line among them is an error."""
+    wanted = [line for line in found if not ids or line.id in ids]
+    for line in wanted:
+        if isinstance(line, BadLine):
+            raise BadInputError(f"{name} line {line.number}: {line.message}")
+    known = {line.id for line in wanted}
+    for identity in ids:
+        if identity not in known:
+            raise BadInputError(f"{name} has no query {identity!r}; check --id")
+    return [line for line in wanted if isinstance(line, Query)]
+
+
+def _write(explanations: Sequence[Explanation], html: Path | None, *, as_json: bool) -> None:
+    """Write the page, or print what was asked for."""
+    if html is not None:
+        with replacing(html) as file:
+            file.write(explain_page(explanations).encode())
+        click.echo(f"wrote {html}", err=True)
+    if as_json:
+        for one in explanations:
+            click.echo(json.dumps(one.as_record()))
+    elif html is None:
+        click.echo(explanations_text(explanations))

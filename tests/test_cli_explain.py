@@ -1,0 +1,287 @@
+"""`tabon explain`: text for a terminal, a page, JSON; 0 or one sentence and 1."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from click.testing import CliRunner
+
+from tabon import Selector, TransitionBank
+from tabon.cli.explain import FEW, explain
+from tabon.explain import explain_many
+from tabon.explain_page import POLICY, explain_page
+from tabon.explain_text import RESEARCH_USE, explanation_text, explanations_text, flag_lines
+from tabon.records import query_from_record, transition_from_record
+from tabon.sentences import split_sentences
+from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+
+SETTINGS = SimulationSettings(patients=120)
+TRANSITIONS = list(simulate_transitions(SETTINGS, "train"))
+QUERIES = list(simulate_queries(SETTINGS, "test"))
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>&amp; \x1b[2J \u202e \ud800.'
+ODD = {
+    "id": HOSTILE,
+    "prior": f"Clear lungs. {HOSTILE}",
+    "candidates": [f"Big heart. {HOSTILE} A.", "Clear lungs."],
+}
+VOID = {"meta", "br"}
+
+
+class Reader(HTMLParser):
+    """Reads a page strictly: every element that opens closes in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen, self.words = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        """Note an element and its attributes."""
+        self.seen.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        """Close the element that was opened last."""
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        """Keep what is read."""
+        self.words.append(data)
+
+
+def read(page):
+    """Read a page; it must be closed at the end."""
+    reader = Reader()
+    reader.feed(page)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+def json_lines(records):
+    """Write records as JSON Lines."""
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory):
+    """Return a bank file."""
+    path = tmp_path_factory.mktemp("bank") / "bank.tabon"
+    TransitionBank.build(map(transition_from_record, TRANSITIONS), encoder="hashing").save(path)
+    return path
+
+
+@pytest.fixture
+def ask(bank):
+    """Return a function that runs the command on queries."""
+
+    def run(*arguments, queries=QUERIES):
+        words = ["-", "--bank", str(bank), "--no-store", *map(str, arguments)]
+        return CliRunner().invoke(explain, words, input=json_lines(queries))
+
+    return run
+
+
+def explanations(bank, queries, **settings):
+    """Return explanations without the command line."""
+    return explain_many(
+        Selector(TransitionBank.load(bank), **settings), list(map(query_from_record, queries))
+    )
+
+
+def assert_said_no(result, words):
+    """Check for exit status 1 and one sentence on stderr."""
+    assert (result.exit_code, result.stdout) == (1, ""), result.output
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    assert words in result.stderr
+
+
+def test_a_few_queries_are_explained_and_the_rest_is_mentioned(ask):
+    """Without an id the first ones are shown, stderr says so, and the last line is the warning."""
+    result = ask()
+    assert result.exit_code == 0
+    shown = [query["id"] for query in QUERIES if re.search(rf"^{query['id']}: ", result.stdout, re.MULTILINE)]
+    assert shown == [query["id"] for query in QUERIES[:FEW]]
+    assert result.stderr == f"{FEW} of {len(QUERIES)} queries are explained; name others with --id\n"
+    assert result.stdout.endswith(f"\n{RESEARCH_USE}\n")
+    assert ask(queries=QUERIES[:FEW]).stderr == ""
+
+
+def test_named_queries_are_explained_and_unknown_ones_refused(ask):
+    """--id picks, in the order of the file, however many; a wrong id is one sentence."""
+    two = [QUERIES[3]["id"], QUERIES[1]["id"]]
+    result = ask("--id", two[0], "--id", two[1], "--json")
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == two[::-1]
+    assert result.stderr == ""
+    assert_said_no(ask("--id", "nobody"), "standard input has no query 'nobody'")
+
+
+def test_the_command_explains_as_the_python_interface_does(ask, bank):
+    """JSON is one record a query, all of them; the text is that of the same values."""
+    found = explanations(bank, QUERIES, distance="cost-ot", aggregate="knn", num_neighbours=4)
+    method = ("--distance", "cost-ot", "--aggregate", "knn", "-k", 4)
+    records = [json.loads(line) for line in ask("--json", *method).stdout.splitlines()]
+    assert records == [json.loads(json.dumps(one.as_record())) for one in found]
+    assert ask(*method).stdout == explanations_text(found[:FEW]) + "\n"
+
+
+def test_text_is_80_columns_of_words_and_symbols(bank):
+    """No line is longer, and none ends in spaces; each kind of sentence has its mark and its word."""
+    text = explanations_text(explanations(bank, QUERIES[:8]))
+    assert max(map(len, text.splitlines())) <= 80
+    assert not re.search(r" $", text, re.MULTILINE)
+    for mark in ("= same", "~ reworded", "+ new", "- dropped"):
+        assert f"  {mark} " in text
+    assert text.count("distance:novelty|") == 1
+
+
+def test_every_sentence_of_prior_and_draft_is_in_the_text(bank):
+    """Nothing is left out: each sentence stands in the text of its query, and so does every distance."""
+    for query, one in zip(QUERIES[:4], explanations(bank, QUERIES[:4]), strict=True):
+        text = " ".join(explanation_text(one).split())
+        chosen = query_from_record(query).candidates[one.selected]
+        prior = query_from_record(query).prior
+        for report in (prior, chosen):
+            for sentence in (*split_sentences(report.findings), *split_sentences(report.impression)):
+                assert sentence in text
+        assert all(f"{draft.total:.4f}" in text for draft in one.drafts)
+
+
+def test_another_draft_and_bare_ids(ask):
+    """--draft says that it is not the chosen one; --no-bank-text leaves ids; --show limits them."""
+    query = QUERIES[0]
+    picked = json.loads(ask("--id", query["id"], "--json").stdout)
+    other = picked["runner_up"]
+    result = ask("--id", query["id"], "--draft", other, "--no-bank-text", "--show", 2)
+    assert f"explained here: draft {other}, {picked['margin']:.4f} behind the chosen one" in result.stdout
+    assert f"{other} runner-up, explained" in result.stdout
+    own = {text for report in (query["prior"], *query["candidates"]) for text in sentences_of(report)}
+    known = {
+        text for record in TRANSITIONS for side in ("prior", "current") for text in sentences_of(record[side])
+    }
+    shown = {text for text in known - own if text in result.stdout and len(text) > 30}
+    assert not {text for text in shown if not any(text in mine for mine in own)}
+    assert re.findall(r"^  (\d)\. ", result.stdout, re.MULTILINE) == ["1", "2", "1", "2"]
+
+
+def sentences_of(report):
+    """Return the sentences of a report as it stands in a file."""
+    return {text for value in report.values() if isinstance(value, str) for text in split_sentences(value)}
+
+
+def test_nothing_chosen_is_explained_too(ask):
+    """A query without drafts has its reason in words, and exit status 0: that is the explanation."""
+    result = ask(queries=[{"id": "a", "prior": "Clear.", "candidates": []}])
+    assert result.exit_code == 0
+    assert "a: no draft was chosen: there are no drafts to choose from; give at least one" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("queries", "arguments", "words"),
+    [
+        ([], (), "holds no queries"),
+        ([QUERIES[0]], ("--draft", 9), "it has drafts 0 to 4"),
+        ([{"id": "x", "prior": "Clear."}], (), "line 1: no key 'candidates'"),
+        ([QUERIES[0]], ("--distance", "novel"), "Did you mean 'novelty'"),
+        ([QUERIES[0]], ("--selector", "fuzed"), "unknown selector 'fuzed'"),
+        ([QUERIES[0]], ("--bank", "nowhere"), "nowhere"),
+    ],
+)
+def test_bad_input_is_one_sentence(ask, queries, arguments, words):
+    """What does not fit is said in one line, with exit status 1."""
+    assert_said_no(ask(*arguments, queries=queries), words)
+
+
+def test_a_bad_line_does_not_matter_to_a_query_that_is_named(ask):
+    """Only what was asked for has to be readable."""
+    result = ask("--id", QUERIES[0]["id"], queries=[{"id": "bad"}, QUERIES[0]])
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_other_selectors_show_parts(ask):
+    """A selector with parts has a table of them for each section, and no shares."""
+    result = ask("--selector", "two-sided:min", "--id", QUERIES[0]["id"])
+    assert result.exit_code == 0, result.output
+    assert "Parts of the findings distance" in result.stdout
+    assert "all lines add up" not in result.stdout
+
+
+def test_the_page_is_whole_and_asks_nobody_for_anything(ask, tmp_path):
+    """Its elements close, its policy forbids all loading, and it links inside itself only."""
+    path = tmp_path / "new" / "page.html"
+    result = ask("--html", path)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", f"wrote {path}\n")
+    page = path.read_text(encoding="utf-8")
+    reader = read(page)
+    assert not {"script", "link", "iframe", "img", "form", "base"} & {tag for tag, _ in reader.seen}
+    policies = [at["content"] for _, at in reader.seen if at.get("http-equiv") == "Content-Security-Policy"]
+    assert policies == [POLICY]
+    assert not re.search(r"https?:|url\(|@import|<[^>]* on\w+=", page)
+    ids = {at["id"] for _, at in reader.seen if "id" in at}
+    links = [at["href"] for _, at in reader.seen if "href" in at]
+    assert [link.removeprefix("#") for link in links] == [f"query-{n}" for n in range(len(QUERIES))]
+    assert {link.removeprefix("#") for link in links} <= ids
+    text = " ".join(reader.words)
+    assert RESEARCH_USE in text
+    for words in (
+        "= same",
+        "~ reworded",
+        "+ new",
+        "- dropped",
+        "chosen",
+        "runner-up",
+        *(q["id"] for q in QUERIES),
+    ):
+        assert words in text
+
+
+def test_page_and_json_may_be_asked_for_together(ask, tmp_path):
+    """The page goes to its file, the records to stdout."""
+    result = ask("--html", tmp_path / "page.html", "--json", "--id", QUERIES[0]["id"])
+    assert json.loads(result.stdout)["id"] == QUERIES[0]["id"]
+    assert (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("selector", ["paper", "two-sided:min"])
+def test_hostile_text_stays_text(ask, tmp_path, selector):
+    """Markup, terminal controls, bidi signs and lone surrogates in ids and reports are shown, not obeyed."""
+    method = ("--selector", selector)
+    result = ask(*method, queries=[ODD])
+    assert result.exit_code == 0
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e\ud800]", result.stdout)
+    assert ask(*method, "--html", tmp_path / "page.html", queries=[ODD]).exit_code == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert not {"script", "img"} & {tag for tag, _ in read(page).seen}
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", page)
+    assert json.loads(ask(*method, "--json", queries=[ODD]).stdout)["id"] == HOSTILE
+
+
+def test_a_bar_is_as_long_as_its_share(bank):
+    """Bars of a section are in proportion; negative ones are marked by sign and by an empty bar."""
+    [one] = explanations(bank, QUERIES[:1], distance="mean-shift")
+    page = explain_page([one])
+    widths = [float(width) for width in re.findall(r"width:([\d.]+)rem", page.partition("<main>")[2])]
+    shares = [section.share_of(pair) for section in one.sections.values() for pair in section.alignment]
+    assert len(widths) == len(shares)
+    assert page.count('<i class="minus"') == sum(share < 0 for share in shares)
+    first = len(next(iter(one.sections.values())).alignment)
+    scale = max(map(abs, shares[:first]))
+    assert widths[:first] == pytest.approx([5 * abs(share) / scale for share in shares[:first]], abs=0.006)
+
+
+def test_flags_are_said_in_words_and_together():
+    """Drafts with one trouble share a line; what is not known is passed on as it is."""
+    flags = [
+        "prior-lacks:impression",
+        "draft-lacks:findings:1",
+        "draft-lacks:findings:12",
+        "long-section:findings",
+    ]
+    assert flag_lines([*flags, "side-flip:findings:2:left"]) == (
+        "the prior has no impression; it is left out",
+        "no findings in drafts 1, 12",
+        "findings longer than any real one in the prior",
+        "side-flip:findings:2:left",
+    )
