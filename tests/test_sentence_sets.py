@@ -77,3 +77,12 @@ def test_progress_reaches_its_total():
     calls = []
     embed(["a", "b"], HASHING, progress=lambda done, total: calls.append((done, total)))
     assert calls[-1] == (2, 2)
+
+
+def test_sets_remember_the_order_of_the_report():
+    """Rows ascend for the arithmetic; the order in which they were written is kept and taken along."""
+    sets = RaggedSets.of([[3, 1], [], [2, 2, 0]])
+    assert sets[0].tolist() == [1, 3]
+    assert sets.as_written(0).tolist() == [3, 1]
+    assert sets.take(np.array([2, 0])).as_written(0).tolist() == [2, 2, 0]
+    assert RaggedSets(sets.ids, sets.offsets).as_written(0).tolist() == [1, 3]

@@ -7,7 +7,7 @@ a view of that, made on first use. So one bank serves all distances.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +30,7 @@ from tabon.sentences import split_sentences
 from tabon.signature import Fingerprint
 from tabon.transitions import transitions
 
-BANK_FORMAT = 1
+BANK_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +101,7 @@ class TransitionBank:
             "zero_shares": _zero_shares(table, pairs),
         }
         provenance = [transition.provenance() for transition in kept]
-        return cls(bank_file(facts, dict(_arrays(table, pairs, provenance))))
+        return cls(bank_file(facts, dict(bank_arrays(table, pairs, provenance))))
 
     @classmethod
     def load(cls, path: str | Path, *, verify: bool = True) -> "TransitionBank":
@@ -185,23 +185,25 @@ def _with_distinct_ids(transitions: Iterable[Transition]) -> list[Transition]:
     return kept
 
 
-def _arrays(
-    table: SentenceTable, pairs: Mapping[Section, SetPairs], provenance: list[dict[str, Any]]
+def bank_arrays(
+    table: SentenceTable, pairs: Mapping[Section, SetPairs], provenance: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[str, Any]]:
     """Yield the parts of a bank file."""
     yield "vectors", table.vectors.astype("<f4")
     yield "sentences", _to_bytes(list(table.sentences))
-    yield "provenance", _to_bytes(provenance)
+    yield "provenance", _to_bytes(list(provenance))
     for section, sides in pairs.items():
         for side, sets in (("prior", sides.prior), ("current", sides.current)):
             yield f"{section}.{side}.ids", sets.ids.astype("<i8")
             yield f"{section}.{side}.offsets", sets.offsets.astype("<i8")
+            written = sets.ids if sets.written is None else sets.written
+            yield f"{section}.{side}.written", written.astype("<i8")
 
 
 def _pairs_from(file: BankFile, section: Section) -> SetPairs:
     """Read the two ragged sides of a section."""
     sides = (
-        RaggedSets(file.arrays[f"{section}.{side}.ids"], file.arrays[f"{section}.{side}.offsets"])
+        RaggedSets(*(file.arrays[f"{section}.{side}.{part}"] for part in ("ids", "offsets", "written")))
         for side in ("prior", "current")
     )
     return SetPairs(*sides)

@@ -18,6 +18,7 @@ from tabon.bank import TransitionBank
 from tabon.distances import DISTANCES, Distance, Stack, cosine_cost, get_distance
 from tabon.encoders import Encoder, load_encoder
 from tabon.errors import BadInputError
+from tabon.flags import draft_flags
 from tabon.records import Query
 from tabon.reports import SECTIONS, Section
 from tabon.selection import Neighbour, Selection
@@ -257,13 +258,30 @@ def _explanation(query: Query, selection: Selection, draft: int | None, basis: _
         behind=None if draft is None or best is None else totals[draft] - totals[best],
         tied=selection.tied,
         abstained=selection.abstained,
-        flags=selection.flags,
+        flags=(*selection.flags, *_warnings(query, draft)),
         drafts=tuple(_draft_distances(selection, number) for number in ranked),
         sections={} if draft is None else dict(_sections(query, selection, draft, basis)),
         distance=basis.distance,
         signature=selection.signature,
         aligned_by=basis.aligned_by,
     )
+
+
+def _warnings(query: Query, draft: int | None) -> Iterator[str]:
+    """Yield what a reader should look at in the explained draft, with the sentences concerned, from 1."""
+    if draft is None:
+        return
+    has_prior = not query.prior.is_empty
+    for flag in draft_flags(query.prior, query.candidates[draft], query.candidates, has_prior=has_prior):
+        places = [
+            f"{whose} {section}, sentence {', '.join(str(number + 1) for number in numbers)}"
+            for whose, section, numbers in (
+                ("draft's", flag.section, flag.sentences),
+                ("prior's", flag.prior_section, flag.prior_sentences),
+            )
+            if numbers
+        ]
+        yield f"{flag.kind}: {flag.detail}" + (f" ({'; '.join(places)})" if places else "")
 
 
 def _empty(selection: Selection, draft: int) -> bool:
@@ -351,6 +369,6 @@ def _training_change(found: Neighbour, section: Section, basis: _Basis) -> Train
     if row is None or basis.bank is None:
         return TrainingChange(found.id, found.distance)
     table, pairs = basis.bank.table, basis.bank.pairs[section]
-    prior, current = pairs.prior[row], pairs.current[row]
+    prior, current = pairs.prior.as_written(row), pairs.current.as_written(row)
     before, after = (tuple(table.sentences[number] for number in side) for side in (prior, current))
     return TrainingChange(found.id, found.distance, before, after, _aligned(table, prior, current))

@@ -209,7 +209,7 @@ def _nouns(text: str) -> list[_Span]:
     """Find the nouns of a sentence with the polarity that their scopes give."""
     book = _lexicon()
     spans = [
-        _Span(found.start(), found.end(), row, _polarity(text, found.start(), found.end()))
+        _Span(found.start(), found.end(), row, polarity_at(text, found.start(), found.end()))
         for found in book.nouns.finditer(text)
         if (row := book.noun_rows[int((found.lastgroup or "n0")[1:])])
     ]
@@ -229,7 +229,7 @@ def _is_choice(between: str) -> bool:
     return len(between) <= _NEAR and _CHOICE.search(between) is not None
 
 
-def _polarity(text: str, start: int, end: int) -> Polarity:
+def polarity_at(text: str, start: int, end: int) -> Polarity:
     """Read the scopes around a noun: what is said before it, then after it."""
     state: Polarity = "positive"
     for cue in _lexicon().before.finditer(text, 0, start):
@@ -248,7 +248,7 @@ def _polarity(text: str, start: int, end: int) -> Polarity:
 # --- sides ------------------------------------------------------------------------------
 
 
-def _side(text: str) -> Side | None:
+def side_of(text: str) -> Side | None:
     """Return the side that a piece of text speaks of."""
     left, right = _LEFT.search(text) is not None, _RIGHT.search(text) is not None
     if _BOTH.search(text) or (left and right):
@@ -269,7 +269,7 @@ def _sides(text: str, spans: list[_Span]) -> list[Side | None]:
         if index + 1 < len(spans) and _JOINS.match(text[span.end : following]):
             continue
         first, before = spans[group_start].start, ends[group_start]
-        side = _side(text[before : max(first, before)]) or _side(text[span.start : following])
+        side = side_of(text[before : max(first, before)]) or side_of(text[span.start : following])
         sides += [side] * (index + 1 - group_start)
         group_start = index + 1
     return sides

@@ -34,13 +34,15 @@ class RaggedSets:
 
     ids: Ids  # row numbers of a sentence table, ascending inside each set
     offsets: Ids  # set i is ids[offsets[i] : offsets[i + 1]]
+    written: Ids | None = None  # the same rows in the order of the report, where that is known
 
     @classmethod
     def of(cls, sets: Sequence[Sequence[int]]) -> "RaggedSets":
         """Lay sets of row numbers one after another, each in canonical order."""
         flat = [number for row in sets for number in sorted(row)]
+        written = [number for row in sets for number in row]
         offsets = np.cumsum([0, *map(len, sets)], dtype=np.int64)
-        return cls(np.asarray(flat, dtype=np.int64), offsets)
+        return cls(np.asarray(flat, dtype=np.int64), offsets, np.asarray(written, dtype=np.int64))
 
     def __len__(self) -> int:
         """Count the sets."""
@@ -61,7 +63,14 @@ class RaggedSets:
         lengths = self.lengths[rows]
         offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        return RaggedSets(self.ids[np.repeat(self.offsets[rows], lengths) + within], offsets)
+        places = np.repeat(self.offsets[rows], lengths) + within
+        written = None if self.written is None else self.written[places]
+        return RaggedSets(self.ids[places], offsets, written)
+
+    def as_written(self, index: int) -> Ids:
+        """Return the ids of one set in the order of the report; in canonical order where it is not known."""
+        ids = self.ids if self.written is None else self.written
+        return ids[self.offsets[index] : self.offsets[index + 1]]
 
     def __getitem__(self, index: int) -> Ids:
         """Return the ids of one set."""

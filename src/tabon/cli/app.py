@@ -5,12 +5,14 @@ import click
 from tabon.cli.bank import bank
 from tabon.cli.calibrate import calibrate
 from tabon.cli.cohort import cohort
+from tabon.cli.controls import controls_command
 from tabon.cli.demo import demo
 from tabon.cli.doctor import doctor
 from tabon.cli.drafts import drafts
 from tabon.cli.evaluate import evaluate_command
 from tabon.cli.explain import explain
 from tabon.cli.fit import fit_command
+from tabon.cli.flags import flags_command
 from tabon.cli.generate import generate
 from tabon.cli.reproduce import reproduce_command
 from tabon.cli.risk import risk
@@ -36,11 +38,13 @@ COMMANDS = (
     drafts,
     select,
     explain,
+    flags_command,
     calibrate,
     fit_command,
     evaluate_command,
     table,
     risk,
+    controls_command,
     reproduce_command,
     simulate,
     demo,

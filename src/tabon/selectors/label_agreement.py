@@ -45,15 +45,11 @@ def whole(report: Report) -> str:
     return f"{report.findings} {report.impression}"
 
 
-def bank_texts(bank: TransitionBank, rows: Sequence[int], *, prior: bool = False) -> list[str]:
-    """Return training reports as texts, their sentences in canonical order."""
+def bank_texts(bank: TransitionBank, rows: Sequence[int]) -> list[str]:
+    """Return training reports as texts, their sentences in the order of the report."""
     texts = []
     for row in rows:
-        ids = [
-            place
-            for section in SECTIONS
-            for place in (bank.pairs[section].prior if prior else bank.pairs[section].current)[row]
-        ]
+        ids = [place for section in SECTIONS for place in bank.pairs[section].current.as_written(row)]
         texts.append(" ".join(bank.table.sentences[place] for place in ids))
     return texts
 

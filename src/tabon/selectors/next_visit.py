@@ -5,9 +5,8 @@ looked up, by the cosine of mean sentence embeddings: a quick search, exact for
 that measure, whatever distance is then asked for. The distance of a draft is its
 mean distance to the *current* sections of those transitions.
 
-A bank keeps sentences and not their order. So where the distance is a score of
-texts, drafts and bank sections are both read in canonical order (see
-`similarity.canonical_sections`).
+Where the distance is a score of texts, drafts and bank sections are both read as
+their sentences in the order of the report, joined by blanks.
 """
 
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ from tabon.selection import Neighbour
 from tabon.selectors.batch import Batch
 from tabon.selectors.protocol import Distances, Scores
 from tabon.selectors.set_distances import unit_means
-from tabon.selectors.similarity import Sections, TextDistance, canonical_sections, load_distance
+from tabon.selectors.similarity import Sections, TextDistance, load_distance, written_sections
 from tabon.sentence_sets import Ids
 
 DEFAULT = "chamfer"
@@ -80,7 +79,7 @@ class NextVisit:
             asked, query = np.unique(batch.owner[rows], return_inverse=True)
             found = bank.search(unit_means(batch.table.vectors, batch.prior_sets[section].take(asked)))
             next_rows = found.rows[query]
-            drafts = canonical_sections(batch.table, batch.draft_sets[section])
+            drafts = written_sections(batch.table, batch.draft_sets[section])
             repeated = np.repeat(rows, next_rows.shape[1])
             flat = self.distance.between(drafts, repeated, bank.current, next_rows.ravel())
             measured = flat.reshape(next_rows.shape)
@@ -116,4 +115,4 @@ def _next_visits(bank: TransitionBank, section: Section) -> _NextVisits | None:
     if len(present) == 0:
         return None
     index = ExactIndex(unit_means(bank.table.vectors, pairs.prior.take(present)))
-    return _NextVisits(index, present, canonical_sections(bank.table, pairs.current))
+    return _NextVisits(index, present, written_sections(bank.table, pairs.current))

@@ -161,13 +161,11 @@ def prior_sections(batch: Batch, section: Section) -> Sections:
     )
 
 
-def canonical_sections(table: SentenceTable, sets: RaggedSets) -> Sections:
-    """Return sections whose texts are their sentences in canonical order, joined by blanks.
-
-    A bank keeps sentences, not texts, and not the order of the report. Scores that
-    look at the order of words see the same order on both sides this way.
-    """
-    return Sections(table.vectors, sets, lambda row: " ".join(table.sentences[one] for one in sets[row]))
+def written_sections(table: SentenceTable, sets: RaggedSets) -> Sections:
+    """Return sections whose texts are their sentences in the order of the report, joined by blanks."""
+    return Sections(
+        table.vectors, sets, lambda row: " ".join(table.sentences[one] for one in sets.as_written(row))
+    )
 
 
 def _lots(rows: Ids, columns: Ids) -> Iterator[tuple[Ids, Ids]]:

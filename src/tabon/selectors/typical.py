@@ -19,7 +19,7 @@ from tabon.reports import SECTIONS, Section
 from tabon.selectors.batch import Batch
 from tabon.selectors.protocol import Distances, Scores
 from tabon.selectors.set_distances import grid_cost
-from tabon.selectors.similarity import TextDistance, canonical_sections
+from tabon.selectors.similarity import TextDistance, written_sections
 from tabon.sentence_sets import Ids, RaggedSets
 
 SAMPLE = 256  # training reports that stand for all
@@ -99,7 +99,7 @@ def random_pairs(bank: TransitionBank, distance: TextDistance, section: Section)
     """Return the distances of random pairs of different training reports."""
     rows, rng = present(bank, section), np.random.default_rng(SEED)
     left, right = (rows[rng.integers(len(rows), size=PAIRS)] for _ in range(2))
-    reports = canonical_sections(bank.table, bank.pairs[section].current)
+    reports = written_sections(bank.table, bank.pairs[section].current)
     apart = left != right
     return distance.between(reports, left[apart], reports, right[apart])
 
@@ -110,8 +110,8 @@ def prior_strength(bank: TransitionBank, distance: TextDistance, section: Sectio
     if len(rows) < 2:  # noqa: PLR2004  # nothing to compare with
         return 0.0
     taken = rows if len(rows) <= PAIRS else np.sort(np.random.default_rng(SEED).permutation(rows)[:PAIRS])
-    current = canonical_sections(bank.table, pairs.current)
-    own = distance.between(current, taken, canonical_sections(bank.table, pairs.prior), taken)
+    current = written_sections(bank.table, pairs.current)
+    own = distance.between(current, taken, written_sections(bank.table, pairs.prior), taken)
     return max(0.0, float(random_pairs(bank, distance, section).mean() - own.mean()))
 
 

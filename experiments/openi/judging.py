@@ -1,0 +1,153 @@
+"""What the selections of all seeds are worth: text, labels and MeSH facts, joint and section by section."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from plan import EvaluationPlan
+from selecting import Method
+
+from tabon.evaluation import Case, Cases, EvaluationSettings, Picks, RunInput, evaluate, read_picks
+from tabon.evaluation.comparing import Chance, RunTable, compare
+from tabon.evaluation.evaluating import seeded_picks
+from tabon.evaluation.measured import Measured, drafts_there
+from tabon.evaluation.picks import NOTHING
+from tabon.metrics import Metric, load_metric
+from tabon.metrics.measuring import MeasurementStore
+from tabon.metrics.protocol import Pair, Score, Statistics, mean_of
+from tabon.reports import SECTIONS, Section
+from tabon.results import Cell, Results
+from tabon.simulate import state_f1
+
+FACTS = "facts-f1"
+FACTS_SIGNATURE = "facts-f1|facts:mesh-head,head/qualifier|empty:1"
+
+
+@dataclass(frozen=True, slots=True)
+class OneScore:
+    """A metric of which only one score is asked for."""
+
+    metric: Metric
+    score: str
+
+    @property
+    def name(self) -> str:
+        """Return the metric's name."""
+        return self.metric.name
+
+    @property
+    def signature(self) -> str:
+        """Return the metric's signature: the statistics are the same."""
+        return self.metric.signature
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """Name the metric's columns."""
+        return self.metric.statistics
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """Return the one score."""
+        return tuple(score for score in self.metric.scores if score.name == self.score)
+
+    def measure(self, pairs: Sequence[Pair]) -> Statistics:
+        """Measure as the metric does."""
+        return self.metric.measure(pairs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """One seed's cases and the selections files of every method."""
+
+    seed: int
+    cases: Cases
+    files: Mapping[Method, Path]
+
+
+def section_name(method: str, section: Section) -> str:
+    """Name the method that picks by one section's distances alone."""
+    return f"{method} @{section}"
+
+
+def judge(seeds: Sequence[Judged], plan: EvaluationPlan, store: MeasurementStore) -> Results:
+    """Compare every method with the random pick and the oracle; the runs are the seeds."""
+    picks = [tuple(all_picks(seed.files)) for seed in seeds]
+    signatures = [shared_signature([one.signature for one in ones]) for ones in zip(*picks, strict=True)]
+    runs = [
+        RunInput(
+            name=str(seed.seed),
+            cases=seed.cases,
+            picks=tuple(replace(one, signature=text) for one, text in zip(ones, signatures, strict=True)),
+        )
+        for seed, ones in zip(seeds, picks, strict=True)
+    ]
+    metrics = [OneScore(load_metric(score.partition("-")[0]), score) for score in plan.scores]
+    settings = EvaluationSettings(resamples=plan.resamples, seed=plan.seed)
+    results = evaluate(runs, metrics, settings, store=store)
+    facts = tuple(fact_cells(runs, settings))
+    return replace(results, cells=(*results.cells, *facts), scores={**results.scores, FACTS: FACTS_SIGNATURE})
+
+
+def all_picks(files: Mapping[Method, Path]) -> Iterator[Picks]:
+    """Yield the joint picks (eq. 11) of each method, then those by each section's own distances."""
+    for method, path in files.items():
+        lines = path.read_bytes().splitlines()
+        joint = read_picks(lines, name=str(path), method=method.name)
+        yield joint
+        distances = {str(record["id"]): record["section_distances"] for record in map(json.loads, lines)}
+        for section in SECTIONS:
+            chosen = {query: _nearest(found.get(section, [])) for query, found in distances.items()}
+            yield replace(joint, method=section_name(method.name, section), chosen=chosen, distances={})
+
+
+def _nearest(distances: Sequence[float]) -> int:
+    """Return the draft with the smallest distance, the earliest of equals."""
+    return int(np.argmin(distances)) if len(distances) else NOTHING
+
+
+def shared_signature(signatures: Sequence[str]) -> str:
+    """Return what seeds agree on; what differs, such as the bank, is `by-seed`.
+
+    >>> shared_signature(["selector:first|bank:12", "selector:first|bank:34"])
+    'selector:first|bank:by-seed'
+    """
+    columns = zip(*(text.split("|") for text in signatures), strict=True)
+    return "|".join(
+        parts[0] if len(set(parts)) == 1 else f"{parts[0].partition(':')[0]}:by-seed" for parts in columns
+    )
+
+
+def fact_cells(runs: Sequence[RunInput], settings: EvaluationSettings) -> Iterator[Cell]:
+    """Yield the cells of the MeSH facts: of the whole report, whatever section was picked by."""
+    everyone = list(dict.fromkeys(case.patient for run in runs for case in run.cases.cases))
+    number = {patient: row for row, patient in enumerate(everyone)}
+    chance = Chance.draw(len(everyone), settings.resamples, settings.seed)
+    tables = [_fact_table(run, number, settings) for run in runs]
+    methods = [picks.method for picks in runs[0].picks]
+    return (replace(cell, section="report") for cell in compare(tables, methods, chance))
+
+
+def _fact_table(run: RunInput, number: Mapping[str, int], settings: EvaluationSettings) -> RunTable:
+    """Put one run's picks beside the facts of its drafts."""
+    cases = run.cases.cases
+    return RunTable(
+        run=run.name,
+        measured=measure_facts(cases),
+        patients=np.array([number[case.patient] for case in cases], dtype=np.intp),
+        picks=[picks.rows(cases) for picks in run.picks],
+        seeded=[seeded_picks(cases, seed) for seed in settings.random_seeds],
+    )
+
+
+def measure_facts(cases: Sequence[Case]) -> Measured:
+    """Measure F1 of the MeSH facts of each draft's source against the reference's."""
+    there = drafts_there(cases)
+    table = np.zeros((*there.shape, 1))
+    table[there, 0] = [
+        state_f1(draft["facts"], case.query.facts["facts"])
+        for case in cases
+        for draft in case.query.draft_facts
+    ]
+    return Measured((Score(FACTS, mean_of(0)),), FACTS_SIGNATURE, table, there)

@@ -1,0 +1,129 @@
+"""`tabon controls`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tabon.bank import TransitionBank
+from tabon.cli.shared_options import (
+    default_cache,
+    encoder_option,
+    name_of,
+    no_store_option,
+    open_store,
+    says_no,
+    store_option,
+    tell,
+)
+from tabon.controls import (
+    CONDITIONS,
+    DEFAULT_SCORES,
+    DEFAULT_SELECTORS,
+    ControlSettings,
+    Doors,
+    controls_table,
+    factorial_table,
+    run_controls,
+)
+from tabon.encoders import load_encoder
+from tabon.evaluation import read_cases
+from tabon.metrics.measuring import MeasurementStore
+from tabon.results import write_results
+from tabon.tables import FORMS, render
+
+
+@click.command("controls")
+@click.argument("queries", type=click.File("rb"))
+@click.option(
+    "--bank", required=True, type=click.Path(path_type=Path), help="A bank made by `tabon bank build`."
+)
+@click.option(
+    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The results to write."
+)
+@click.option(
+    "--selector",
+    "selectors",
+    multiple=True,
+    help=f"As in `tabon select`; may be repeated. Default: {', '.join(DEFAULT_SELECTORS)}.",
+)
+@click.option(
+    "--condition",
+    "conditions",
+    multiple=True,
+    help=f"What is changed: some of {', '.join(CONDITIONS)}. Default: all.",
+)
+@click.option(
+    "--against",
+    multiple=True,
+    type=click.File("rb"),
+    help="Other drafts of the same studies, such as made without the prior; may be repeated.",
+)
+@click.option("--score", default=",".join(DEFAULT_SCORES), show_default=True, help="Scores to compare by.")
+@click.option("--seed", default=0, show_default=True, help="Draws resamples, exchanges of priors, patients.")
+@click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples of patients.")
+@click.option("--shuffles", default=5, show_default=True, help="Exchanges of priors that are averaged.")
+@click.option(
+    "--other-encoder", default="", help="For the swap. Default: hashing, or minilm if the bank's is hashing."
+)
+@click.option("--allow-bank-patients", is_flag=True, help="Answer queries of patients who are in the bank.")
+@click.option("--format", "form", type=click.Choice(tuple(FORMS)), default="markdown", show_default=True)
+@encoder_option
+@store_option
+@no_store_option
+@click.option(
+    "--measurements",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where statistics are kept between runs. Default: the user's cache folder.",
+)
+@click.option("--no-measurements", is_flag=True, help="Keep no statistics between runs.")
+@says_no
+def controls_command(queries: Any, bank: Path, out: Path, against: tuple[Any, ...], **options: Any) -> None:  # noqa: ANN401
+    """Try selectors on QUERIES with one thing changed at a time.
+
+    Does the prior matter, or would another patient's do? Does the section, the
+    encoder, the splitter, the length of the pick? How much bank, how many
+    drafts, how many neighbours does it take? All in one table with intervals.
+    QUERIES must carry references.
+    """
+    settings = _settings(options)
+    files = [read_cases(lines, name=name_of(lines)) for lines in (queries, *against)]
+    results = run_controls(files, TransitionBank.load(bank), settings, _doors(options))
+    write_results(out, results)
+    click.echo(render(controls_table(results), options["form"]))
+    factorial = factorial_table(results)
+    if factorial is not None:
+        click.echo(render(factorial, options["form"]))
+    for file in files:
+        if file.left_out:
+            click.echo(
+                f"{file.left_out} queries of {file.name} have no reference or no drafts and are left out",
+                err=True,
+            )
+
+
+def _settings(options: dict[str, Any]) -> ControlSettings:
+    """Return what is tried."""
+    return ControlSettings(
+        selectors=options["selectors"],
+        conditions=options["conditions"] or tuple(CONDITIONS),
+        scores=tuple(word.strip() for word in options["score"].split(",") if word.strip()),
+        seed=options["seed"],
+        resamples=options["resamples"],
+        shuffles=options["shuffles"],
+        other_encoder=options["other_encoder"],
+        allow_bank_patients=options["allow_bank_patients"],
+    )
+
+
+def _doors(options: dict[str, Any]) -> Doors:
+    """Return encoders, stores and who is told."""
+    measurements = None
+    if not options["no_measurements"]:
+        measurements = MeasurementStore(options["measurements"] or default_cache() / "measurements.sqlite")
+    return Doors(
+        encoder=None if options["encoder"] is None else load_encoder(options["encoder"]),
+        store=open_store(options["store"], no_store=options["no_store"]),
+        measurements=measurements,
+        told=tell,
+    )

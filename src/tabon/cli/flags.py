@@ -1,0 +1,49 @@
+"""`tabon flags`."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tabon.cli.evaluate import read_named_picks
+from tabon.cli.shared_options import name_of, says_no
+from tabon.errors import BadInputError
+from tabon.flags import draft_flags
+from tabon.records import BadLine, Query, read_queries
+
+
+@click.command("flags")
+@click.argument("queries", type=click.File("rb"))
+@click.option(
+    "--selections",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Look at the chosen drafts alone: what `tabon select` printed for QUERIES.",
+)
+@says_no
+def flags_command(queries: Any, selections: Path | None) -> None:  # noqa: ANN401
+    """Print what a reader should look at in each draft of QUERIES.
+
+    One JSON object a draft that has flags: dropped or denied findings, findings
+    that few drafts support, change words that contradict the prior, sides that
+    flip, copied priors, empty or chatty drafts; each with the sentences
+    concerned, counted from 0. No report text is printed.
+    """
+    chosen = None if selections is None else read_named_picks(str(selections)).chosen
+    for query in read_queries(queries):
+        if isinstance(query, BadLine):
+            raise BadInputError(f"{name_of(queries)} line {query.number}: {query.message}")
+        for record in _flagged(query, None if chosen is None else chosen.get(query.id, -1)):
+            click.echo(json.dumps(record))
+
+
+def _flagged(query: Query, chosen: int | None) -> Iterator[dict[str, Any]]:
+    """Yield the drafts that have flags; only the chosen one where there is one."""
+    has_prior = not query.prior.is_empty
+    for number, draft in enumerate(query.candidates):
+        if chosen in (None, number):
+            found = draft_flags(query.prior, draft, query.candidates, has_prior=has_prior)
+            if found:
+                yield {"id": query.id, "draft": number, "flags": [asdict(flag) for flag in found]}

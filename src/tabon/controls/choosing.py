@@ -1,0 +1,122 @@
+"""Any selector under changed circumstances; texts are split and embedded once for all of them."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tabon.bank import TransitionBank
+from tabon.controls.banks import Recut, Sentences
+from tabon.encoders import Encoder, EncoderFingerprint
+from tabon.encoders.protocol import Matrix
+from tabon.records import Query
+from tabon.reports import SECTIONS, Report, Section
+from tabon.selection import Selection
+from tabon.selectors import Batch, PoolSelector, Scorer
+from tabon.sentence_sets import embed
+from tabon.sentence_store import SentenceStore
+from tabon.sentences import split_sentences
+
+QUERIES_AT_ONCE = 256
+
+
+class RememberingEncoder:
+    """An encoder that encodes no sentence twice."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        """Take over an encoder."""
+        self._encoder = encoder
+        self._rows: dict[str, Matrix] = {}
+
+    @property
+    def fingerprint(self) -> EncoderFingerprint:
+        """Return what identifies the encoder within."""
+        return self._encoder.fingerprint
+
+    def encode(self, sentences: list[str], /) -> Matrix:
+        """Return one unit row per sentence."""
+        missing = [text for text in dict.fromkeys(sentences) if text not in self._rows]
+        if missing:
+            self._rows.update(zip(missing, self._encoder.encode(missing), strict=True))
+        return np.stack([self._rows[text] for text in sentences])
+
+
+class Reader:
+    """Splits no text twice."""
+
+    def __init__(self) -> None:
+        """Begin with nothing read."""
+        self._sentences: dict[str, Sentences] = {}
+
+    def sections(self, report: Report, cut: Recut) -> dict[Section, Sentences]:
+        """Return both sections of a report in pieces."""
+        return {section: cut(self._split(report.section(section))) for section in SECTIONS}
+
+    def _split(self, text: str) -> Sentences:
+        """Return a section's sentences."""
+        if text not in self._sentences:
+            self._sentences[text] = split_sentences(text)
+        return self._sentences[text]
+
+
+class ControlSelector(PoolSelector):
+    """A selector whose reports are cut into other pieces than sentences.
+
+    `bank` must be cut the same way. With several priors (`history`) sentences
+    stay as they are.
+    """
+
+    def __init__(  # noqa: PLR0913  # what a pool selector has, and how texts are read
+        self,
+        bank: TransitionBank,
+        scorer: Scorer,
+        *,
+        encoder: Encoder,
+        reader: Reader,
+        cut: Recut,
+        history: float = 0.0,
+        store: SentenceStore | None = None,
+        allow_bank_patients: bool = False,
+    ) -> None:
+        """Keep how texts are read."""
+        super().__init__(
+            bank,
+            scorer,
+            history=history,
+            encoder=encoder,
+            store=store,
+            allow_bank_patients=allow_bank_patients,
+        )
+        self._reader, self._cut = reader, cut
+
+    def select_many(self, queries: Sequence[Query]) -> list[Selection]:
+        """Choose for many queries, some hundred at a time."""
+        choose = super().select_many if self.history else self._select
+        return [selection for lot in in_lots(queries) for selection in choose(lot)]
+
+    def _select(self, queries: Sequence[Query]) -> list[Selection]:
+        """Choose by the newest prior alone."""
+        batch = self._batch(queries)
+        scored = {section: self.scorer.score(batch, section) for section in SECTIONS}
+        return [self._choose(query, batch, [place], scored) for place, query in enumerate(queries)]
+
+    def _batch(self, queries: Sequence[Query]) -> Batch:
+        """Cut and embed every report."""
+        priors = tuple(self._reader.sections(query.prior, self._cut) for query in queries)
+        drafts = tuple(
+            self._reader.sections(draft, self._cut) for query in queries for draft in query.candidates
+        )
+        pieces = {piece for report in (*priors, *drafts) for section in report.values() for piece in section}
+        table = embed(pieces, self.encoder, known=self.bank.known_sentences, store=self.store)
+        owner = np.repeat(np.arange(len(queries)), [len(query.candidates) for query in queries])
+        return Batch(tuple(queries), priors, drafts, owner.astype(np.int64), table)
+
+
+def as_split(sentences: Sentences) -> Sentences:
+    """Return sentences as they are."""
+    return sentences
+
+
+def in_lots(queries: Sequence[Query]) -> Iterator[Sequence[Query]]:
+    """Cut queries into lots of bounded size."""
+    for start in range(0, len(queries), QUERIES_AT_ONCE):
+        yield queries[start : start + QUERIES_AT_ONCE]
