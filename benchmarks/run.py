@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_info
 
 from encoding import encoding_lines
 from evaluation import evaluation_lines
+from fused_pool import fused_lines
 from generation import generation_lines
 from report_space import report_space_lines
 from top_k import top_k_lines
@@ -28,6 +29,7 @@ BENCHMARKS = {
     "generation": generation_lines,
     "evaluation": evaluation_lines,
     "report-space": report_space_lines,
+    "fused": fused_lines,
 }
 
 

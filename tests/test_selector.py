@@ -48,7 +48,7 @@ class Oracle:
     """Sets, bank vectors and totals from the loops of as_printed.py."""
 
     def __init__(self, transitions, encoder, distance):
-        self._encoder = load_encoder(encoder)
+        self.encoder = load_encoder(encoder)
         self._sets = {}
         self.bank = {section: list(self._rows(transitions, section, distance)) for section in SECTIONS}
         self._distance = distance
@@ -67,7 +67,7 @@ class Oracle:
 
     def _set(self, text):
         sentences = split_sentences(text)
-        return list(sentence_set(sentences, self._encoder).astype(np.float64)) if sentences else []
+        return list(sentence_set(sentences, self.encoder).astype(np.float64)) if sentences else []
 
     def totals(self, query, aggregate):
         """Return 𝔇 of each draft."""

@@ -99,7 +99,7 @@ def test_distances_and_neighbours_are_those_of_the_loop(banks, encoder, distance
     for section in SECTIONS:
         part = selection.sections[section]
         for number, draft in enumerate(QUERIES[0].candidates):
-            expected = loop(bank, one._encoder, distance, draft, section)[:10]
+            expected = loop(bank, one.encoder, distance, draft, section)[:10]
             near = part.nearest[number]
             assert [neighbour.id for neighbour in near] == [name for _, name in expected]
             values = [value for value, _ in expected]

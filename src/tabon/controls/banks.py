@@ -109,12 +109,12 @@ def nested_banks(bank: TransitionBank, seed: int, shares: tuple[float, ...] = SH
 
 
 def whole_section(sentences: Sentences) -> Sentences:
-    """Return a section as one piece, its sentences in the order of the text: a bank keeps no other.
+    """Return a section as one piece, its sentences in the order of the report.
 
     >>> whole_section(("No edema.", "Clear."))
-    ('Clear. No edema.',)
+    ('No edema. Clear.',)
     """
-    return (" ".join(sorted(sentences)),) if sentences else ()
+    return (" ".join(sentences),) if sentences else ()
 
 
 def clauses(sentences: Sentences) -> Sentences:

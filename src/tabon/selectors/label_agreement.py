@@ -6,7 +6,7 @@ share one value. A report that could not be labelled has none.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,19 @@ from tabon.selectors.consensus import mean_to_others
 from tabon.selectors.protocol import Distances, Scores
 from tabon.selectors.typical import PAIRS, SEED, sample_rows
 
+KEPT = 8192  # texts whose labels are remembered: sections and parts ask for the same ones
 Held = NDArray[np.bool_]  # (reports, 14)
 
 
 def held(texts: Sequence[str]) -> Held:
-    """Return which observations each text holds, (texts, 14); each distinct text is read once."""
-    known = {text: label_text(text).held() for text in dict.fromkeys(texts)}
-    return np.array([known[text] for text in texts], dtype=bool).reshape(len(texts), len(OBSERVATIONS))
+    """Return which observations each text holds, (texts, 14)."""
+    return np.array([_held(text) for text in texts], dtype=bool).reshape(len(texts), len(OBSERVATIONS))
+
+
+@lru_cache(maxsize=KEPT)
+def _held(text: str) -> tuple[bool, ...]:
+    """Return which observations one text holds."""
+    return label_text(text).held()
 
 
 def label_distances(left: Held, right: Held) -> Distances:
