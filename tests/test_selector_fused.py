@@ -63,7 +63,7 @@ def test_a_part_is_its_selectors_distance_over_the_banks_spread(bank, queries):
     batch = make_batch(queries[:5], bank, ENCODER)
     fused = Fused(bank)
     measured = fused.measured(batch, "findings")
-    for name in PARTS[:5]:
+    for name in PARTS[:6]:
         spread = fused._spreads["findings"][name.partition(":")[2]]
         expected = load_scorer(name, bank).score(batch, "findings").distances / spread
         np.testing.assert_array_equal(measured[name], expected)

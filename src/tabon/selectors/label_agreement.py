@@ -16,7 +16,6 @@ from tabon.observations import LABELLER, OBSERVATIONS, label_text
 from tabon.records import Query
 from tabon.reports import SECTIONS, Report, Section
 from tabon.selectors.batch import Batch
-from tabon.selectors.consensus import mean_to_others
 from tabon.selectors.protocol import Distances, Scores
 from tabon.selectors.typical import PAIRS, SEED, sample_rows
 
@@ -58,29 +57,6 @@ def bank_texts(bank: TransitionBank, rows: Sequence[int]) -> list[str]:
         ids = [place for section in SECTIONS for place in bank.pairs[section].current.as_written(row)]
         texts.append(" ".join(bank.table.sentences[place] for place in ids))
     return texts
-
-
-@dataclass(frozen=True, slots=True)
-class LabelConsensus:
-    """Prefers the draft whose observations the other drafts share."""
-
-    name = "consensus:labels"
-    needs_prior = False
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """Return the labeller."""
-        return {"labeller": LABELLER}
-
-    def score(self, batch: Batch, section: Section) -> Scores:
-        """Return each draft's mean distance to the others of its query; 0 where it is alone."""
-        distances = np.full(len(batch.drafts), np.nan)
-        for number, query in enumerate(batch.queries):
-            rows = [row for row in batch.rows(number) if any(batch.drafts[row].values())]
-            start = batch.rows(number).start
-            labels = held([whole(query.candidates[row - start]) for row in rows])
-            distances[rows] = mean_to_others(label_distances(labels, labels))
-        return _where_there(distances, batch, section)
 
 
 @dataclass(frozen=True, slots=True)
