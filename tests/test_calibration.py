@@ -114,7 +114,9 @@ def test_a_calibration_of_another_method_is_refused(bank, queries, tmp_path):
     selections = Selector(bank).select_many(queries[:5])
     other = Selector(bank, distance="mean-shift").select_many(queries[:5])
     with pytest.raises(BadInputError, match="calibrate again"):
-        abstaining(other, from_queries(selections), 0.1)
+        abstaining(other, from_queries(selections), 0.5)
+    with pytest.raises(BadInputError, match="calibrate on more queries"):
+        abstaining(selections, from_queries(selections), 0.1)
     path = tmp_path / "c.json"
     write_calibration(path, from_queries(selections))
     assert read_calibration(path) == from_queries(selections)
@@ -124,6 +126,28 @@ def test_a_calibration_of_another_method_is_refused(bank, queries, tmp_path):
             read_calibration(path)
     with pytest.raises(BadInputError, match="cannot be read"):
         read_calibration(tmp_path / "none")
+
+
+def test_picks_among_another_number_of_drafts_have_no_p(bank, queries):
+    """The best of two is not compared with the best of four."""
+    calibration = from_queries(Selector(bank).select_many(queries[:20]))
+    fewer = [replace(query, candidates=query.candidates[:2], draft_facts=()) for query in queries[20:25]]
+    assert np.isnan(calibration.p(Selector(bank).select_many(fewer))).all()
+
+
+@pytest.mark.parametrize("zero", ["neutral", "match", "farthest"])
+def test_a_bank_row_without_change_is_calibrated_as_a_draft_without_change(zero):
+    """The bank's own zero rows get the distance that a query's would."""
+    records = [
+        {"id": f"{row}", "patient": f"{row}", "prior": "Clear lungs.", "current": text}
+        for row, text in enumerate(["Clear lungs.", "Clear lungs.", "New effusion.", "New nodule."])
+    ]
+    bank = TransitionBank.build(map(transition_from_record, records), encoder="hashing")
+    selector = Selector(bank, zero=zero)
+    asked = query_from_record({"id": "q", "prior": "Clear lungs.", "candidates": ["Clear lungs."]})
+    [selection] = selector.select_many([asked])
+    usual = from_bank(selector).distances["findings"]
+    assert sum(value == pick_distance(selection) for value in usual) >= 2
 
 
 def test_rates_and_picks_that_make_no_sense_are_refused(bank):

@@ -113,6 +113,10 @@ def test_a_second_evaluation_measures_nothing_anew(folder, tmp_path):
         (["--model", "radgraph"], "METRIC=FOLDER"),
         (["--random-seeds", "one"], "whole numbers"),
         (["--resamples", "0"], "at least 1"),
+        (["--metrics", ""], "names no metric"),
+        (["--metrics", "rouge", "--show", "nope"], "unknown score"),
+        (["--metrics", "rouge", "--headline", "nope"], "unknown score"),
+        (["--metrics", "rouge", "--model", "bleu=x"], "not measured"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(folder, tmp_path, arguments, message):

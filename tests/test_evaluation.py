@@ -320,7 +320,13 @@ def selection(number, **changes):
         ([b"{"], "line 1 is not a selection"),
         ([b"[1]"], "line 1 is not a selection"),
         ([selection(1), selection(2, signature="t")], "2 signatures"),
-        ([], "0 signatures"),
+        ([], "holds no selections"),
+        ([selection(1), selection(1)], "answers query '1' twice"),
+        ([selection(1, selected="x")], "not a selection"),
+        ([selection(1, selected=-5)], "not a selection"),
+        ([selection(1, selected=True)], "not a selection"),
+        ([selection(1, total_distances=3)], "not a selection"),
+        ([selection(1, total_distances=["a"])], "not a selection"),
     ],
 )
 def test_selections_that_do_not_fit_are_refused(content, message):
@@ -358,3 +364,53 @@ def test_a_file_without_references_says_so():
         read_cases([b"{"], name="x.jsonl")
     with pytest.raises(BadInputError, match="'reference'"):
         read_cases([json.dumps(record | {"reference": 7}).encode()], name="x.jsonl")
+
+
+def test_a_reference_row_s_name_is_not_a_method_s():
+    """A selector cannot call itself random or oracle."""
+    for name in (RANDOM, ORACLE):
+        with pytest.raises(BadInputError, match="reference row"):
+            read_picks([selection(1)], name="x", method=name)
+
+
+class Fixed:
+    """A score that the test sets, negative ones too, so that signs can be checked."""
+
+    name = "fixed"
+    signature = "fixed"
+    statistics = ("value",)
+    scores = (Score("fixed", mean_of(0)), Score("turned", lambda sums, counts: 1 - sums[..., 0] / counts))
+
+    def measure(self, pairs):
+        """Read the value from the draft's text."""
+        return np.array([[float(pair.candidate)] for pair in pairs])
+
+
+def test_signs_are_right_where_values_are_negative():
+    """A gain over a negative random pick is a gain; an oracle that is no better leaves no gap."""
+    record = {"id": 1, "patient": 1, "prior": "x", "reference": {"findings": "r"}}
+    drafts = [{"findings": "-0.15"}, {"findings": "-0.35"}]
+    cases = read_cases([json.dumps(record | {"candidates": drafts}).encode()], name="x")
+    results = evaluate([run_of(cases, picks_by(cases, lambda _: 0))], [Fixed()], SETTINGS)
+    found = cell(results, "m", "fixed")
+    assert found.relative == pytest.approx(0.1 / 0.25)
+    assert found.gap == pytest.approx(1.0)
+    same = read_cases([json.dumps(record | {"candidates": drafts[:1] * 2}).encode()], name="x")
+    results = evaluate([run_of(same, picks_by(same, lambda _: 0))], [Fixed()], SETTINGS)
+    assert cell(results, "m", "fixed").gap is None
+
+
+@pytest.mark.parametrize("state", [5, "cardiomegaly", [1], None])
+def test_a_state_that_is_not_a_list_of_facts_is_not_measured(state):
+    """A key of that name in real data is no truth."""
+    records = [json.loads(line) | {"state": state} for line in lines()][:3]
+    cases = read_cases([json.dumps(record).encode() for record in records], name="x")
+    results = evaluate([run_of(cases, picks_by(cases, last))], [Overlap()], SETTINGS)
+    assert "report" not in results.sections()
+
+
+def test_seeds_below_zero_are_refused():
+    """One sentence instead of numpy's."""
+    for settings in ({"seed": -1}, {"random_seeds": (0, -1)}):
+        with pytest.raises(BadInputError, match="below 0"):
+            EvaluationSettings(**settings)

@@ -17,7 +17,7 @@ from tabon.evaluation import read_cases
 from tabon.fitting import fit
 from tabon.metrics import load_metric
 from tabon.records import query_from_record, transition_from_record
-from tabon.reports import Report
+from tabon.reports import SECTIONS, Report
 from tabon.selectors import PoolSelector, load_scorer, make_batch
 from tabon.selectors.fused import LIFTS, PARTS, Fused, training_free
 from tabon.selectors.label_agreement import label_distances
@@ -300,3 +300,42 @@ def test_label_distance_is_one_less_f1(rows):
             f1 = 2 * (one & other).sum() / total if total else 1.0
             assert found[i, j] == pytest.approx(1 - f1)
     np.testing.assert_allclose(np.diag(found), 0.0, atol=1e-12)
+
+
+def test_studies_that_teach_nothing_or_are_in_the_bank_are_refused(bank, cases):
+    """No prior, a single draft, or a patient of the bank: one sentence instead of weights of 0."""
+    targets = {"rouge-l-f": load_metric("rouge")}
+    alone = [
+        replace(case, query=replace(case.query, candidates=case.query.candidates[:1], draft_facts=()))
+        for case in cases
+    ]
+    unknown = [replace(case, query=replace(case.query, priors=())) for case in cases]
+    for taught in (alone, unknown):
+        with pytest.raises(BadInputError, match="teaches"):
+            fit("fused", bank, taught, targets, encoder=ENCODER)
+    patient = next(iter(bank.patients))
+    inside = [replace(case, query=replace(case.query, patient=patient)) for case in cases]
+    with pytest.raises(BadInputError, match="patients in the bank"):
+        fit("fused", bank, inside, targets, encoder=ENCODER)
+
+
+def test_weights_that_are_no_numbers_are_refused(bank, cases, tmp_path):
+    """NaN or text among the weights is a damaged file."""
+    fitted = fit("fused", bank, cases, {"rouge-l-f": load_metric("rouge")}, encoder=ENCODER)
+    for wrong in (float("nan"), "x"):
+        weights = {section: dict.fromkeys(PARTS, wrong) for section in SECTIONS}
+        write_weights(tmp_path / "w.json", replace(fitted, weights=weights))
+        with pytest.raises(BadInputError, match="tabon fit"):
+            load_scorer(f"fused:{tmp_path / 'w.json'}", bank)
+
+
+def test_options_that_would_not_count_are_refused(bank, tmp_path):
+    """`-k` beside a rival, or `--zero` beside `--history`, is said, not dropped."""
+    bank.save(tmp_path / "bank.tabon")
+    record = next(simulate_queries(SETTINGS, "test"))
+    (tmp_path / "q.jsonl").write_text(json.dumps(record), encoding="utf-8")
+    shared = ["select", str(tmp_path / "q.jsonl"), "--bank", str(tmp_path / "bank.tabon"), "--no-store"]
+    for options in (["--selector", "consensus", "-k", "3"], ["--history", "0.5", "--zero", "match"]):
+        answer = CliRunner().invoke(main, [*shared, *options])
+        assert answer.exit_code == 1
+        assert "does not count" in answer.output

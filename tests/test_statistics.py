@@ -145,6 +145,8 @@ def test_p_is_never_zero_and_counts_itself():
     """P = (c + 1) / (n + 1): the smallest possible is 1 / (n + 1)."""
     assert float(randomisation_p(np.array(5.0), np.zeros(99))) == pytest.approx(0.01)
     assert np.isnan(randomisation_p(np.array(np.nan), np.zeros(9)))
+    assert float(randomisation_p(np.array(0.5), np.array([np.nan, 1.0, 0.1]))) == pytest.approx(2 / 3)
+    assert float(randomisation_p(np.array(0.5), np.full(9, np.nan))) == 1.0
 
 
 def test_p_is_near_the_normal_one_for_many_patients():

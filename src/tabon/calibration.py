@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon.atomic_files import replacing
-from tabon.bank import TransitionBank
+from tabon.bank import SectionBank, TransitionBank
 from tabon.conformal import best_of_p, conformal_p
 from tabon.errors import BadInputError
 from tabon.reports import SECTIONS, Section
-from tabon.scoring import ZERO_TO_OTHER, aggregate_distances
+from tabon.scoring import aggregate_distances, bank_neighbours
 from tabon.selection import Selection
 from tabon.selector import Selector
+from tabon.transitions import Transitions
 
 FORMAT = "tabon-calibration/1"
 Array = NDArray[np.float64]
@@ -30,7 +31,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Usual total distances, by the sections that count ("findings+impression")."""
+    """Usual total distances, by what can be compared: the sections that count, and the drafts for picks."""
 
     source: str  # "bank" or "queries"
     signature: str  # of the selections it was made with, or for
@@ -40,16 +41,24 @@ class Calibration:
         """Return the p-value of each pick; NaN where nothing was chosen or compared before."""
         values = np.full(len(selections), np.nan)
         for row, selection in enumerate(selections):
-            usual = self.distances.get(kind_of(selection), ())
-            if selection.selected is not None and usual:
-                self._check(selection)
+            if selection.selected is None:
+                continue
+            self._check(selection)
+            bank = self.source == "bank"
+            usual = self.distances.get(sections_of(selection) if bank else kind_of(selection), ())
+            if usual:
                 found = conformal_p(np.array([pick_distance(selection)]), np.array(usual))
-                eligible = sum(
-                    any(part.has(j) for part in selection.sections.values())
-                    for j in range(len(selection.total_distances))
-                )
-                values[row] = best_of_p(found, np.array([eligible]))[0] if self.source == "bank" else found[0]
+                values[row] = best_of_p(found, np.array([drafts_of(selection)]))[0] if bank else found[0]
         return values
+
+    def check_rate(self, rate: float) -> None:
+        """Refuse a rate that so few cases cannot hold."""
+        most = max(map(len, self.distances.values()), default=0)
+        if self.source == "queries" and 0 < rate * (most + 1) < 1:
+            raise BadInputError(
+                f"{most} calibration cases cannot hold a rate of {rate}: the smallest p is 1/{most + 1}; "
+                "calibrate on more queries"
+            )
 
     def _check(self, selection: Selection) -> None:
         """Refuse picks that were made in another way."""
@@ -60,9 +69,22 @@ class Calibration:
             )
 
 
-def kind_of(selection: Selection) -> str:
+def sections_of(selection: Selection) -> str:
     """Name the sections that count; distances over other sections cannot be compared."""
     return "+".join(selection.sections)
+
+
+def drafts_of(selection: Selection) -> int:
+    """Count the drafts that could be chosen: the pick is the best of so many."""
+    return sum(
+        any(part.has(draft) for part in selection.sections.values())
+        for draft in range(len(selection.total_distances))
+    )
+
+
+def kind_of(selection: Selection) -> str:
+    """Name what a pick can be compared with: the same sections, the best of as many drafts."""
+    return f"{sections_of(selection)}, best of {drafts_of(selection)}"
 
 
 def pick_distance(selection: Selection) -> float:
@@ -75,7 +97,8 @@ def pick_distance(selection: Selection) -> float:
 def abstaining(selections: Sequence[Selection], calibration: Calibration, rate: float) -> list[Selection]:
     """Give every pick its p, and choose nothing where it is at most `rate`."""
     if not 0 <= rate < 1:
-        raise BadInputError(f"the abstention rate is {rate}; give a number from 0 to 1")
+        raise BadInputError(f"the abstention rate is {rate}; give a number from 0 to below 1")
+    calibration.check_rate(rate)
     answers = []
     for selection, p in zip(selections, calibration.p(selections).tolist(), strict=True):
         known = None if np.isnan(p) else p
@@ -124,23 +147,29 @@ def from_bank(selector: Selector) -> Calibration:
 
 
 def _leave_patient_out(selector: Selector, section: Section) -> Array:
-    """Return each bank row's distance to the rows of other patients; NaN where it has none."""
-    bank = selector.bank
-    part = bank.section(section, selector.distance)
+    """Return each bank row's distance to the rows of other patients; NaN where there are too few."""
+    bank, part = selector.bank, selector.bank.section(section, selector.distance)
     distances = np.full(len(bank), np.nan)
-    if part.index is None:
+    if len(part) == 0:
         return distances
-    patients = _patients(bank)
+    patients, k = _patients(bank), 1 if selector.aggregate == "min" else selector.num_neighbours
     most = max(Counter(patients.tolist()).values())
-    k = 1 if selector.aggregate == "min" else selector.num_neighbours
-    found = part.index.search(part.index.rows(), min(k + most, len(part.index)))
-    for place, row in enumerate(part.rows.tolist()):
-        others = patients[part.rows[found.rows[place]]] != patients[row]
+    rows = np.concatenate([part.rows, part.zero_rows])
+    found = bank_neighbours(_moves_of(part), part, min(k + most, len(part)), selector.zero)
+    for place, row in enumerate(rows.tolist()):
+        others = patients[found.rows[place]] != patients[row]
         near = found.distances[place][others][:k]
         if len(near) == k:
             distances[row] = aggregate_distances(near[None], selector.aggregate)[0]
-    distances[part.zero_rows] = ZERO_TO_OTHER[selector.zero]  # as a draft without change among those with
     return distances
+
+
+def _moves_of(part: SectionBank) -> Transitions:
+    """Return the bank's own transitions: those with a direction, then those without."""
+    moving = np.zeros((0, 1), dtype=np.float32) if part.index is None else part.index.rows()
+    still = np.zeros((len(part.zero_rows), moving.shape[1]), dtype=np.float32)
+    zero = np.arange(len(part)) >= len(moving)
+    return Transitions(np.concatenate([moving, still]), zero)
 
 
 def _patients(bank: TransitionBank) -> NDArray[np.intp]:
@@ -164,10 +193,17 @@ def read_calibration(path: Path) -> Calibration:
     try:
         record = json.loads(path.read_bytes())
         if record.pop("format") == FORMAT:
-            record["distances"] = {kind: tuple(values) for kind, values in record["distances"].items()}
+            record["distances"] = {kind: _finite(values) for kind, values in record["distances"].items()}
             return Calibration(**record)
     except OSError as error:
         raise BadInputError(f"{path} cannot be read ({error.strerror}); name a calibration") from None
     except (KeyError, TypeError, ValueError, AttributeError):
         pass
     raise BadInputError(f"{path} is not a whole calibration; make it again with `tabon calibrate`")
+
+
+def _finite(values: Sequence[float]) -> tuple[float, ...]:
+    """Return distances; what is not a finite number is refused."""
+    if not all(isinstance(value, float | int) and np.isfinite(value) for value in values):
+        raise ValueError(values)
+    return tuple(values)

@@ -47,6 +47,12 @@ def fit(  # what is fitted, on what, for what
     check_name("fitted selector", FITTED, selector)
     if len(cases) < 2:  # noqa: PLR2004
         raise BadInputError(f"there are {len(cases)} studies to learn from; give a validation split")
+    inside = sum(case.query.patient in bank.patients for case in cases)
+    if inside:
+        raise BadInputError(
+            f"{inside} of the studies are of patients in the bank, who would look up their own reports; "
+            "fit on patients who are not in it"
+        )
     loaded = encoder or load_encoder(encoder_of(bank))
     Fingerprint.of(loaded).check(bank.fingerprint)
     batch = make_batch([case.query for case in cases], bank, loaded, store)
@@ -72,14 +78,26 @@ def _section_weights(
     penalty = PENALTIES[selector]
     if selector == "learnt":
         parts = sides(batch, section)
+        _check_taught(parts, target, batch, section)
         found = one_scale(fit_ridge(parts, target, batch.owner, penalty=penalty), parts, batch.owner)
         return {str(place): float(value) for place, value in enumerate(found)}
     fused = Fused(bank)
     measured = fused.measured(batch, section)
     parts = np.stack([measured[name] for name in PARTS], axis=1)
+    _check_taught(parts, target, batch, section)
     start = np.array([fused.weights[section][name] for name in PARTS])
     found = fit_from(-start, parts, target, batch.owner, penalty=penalty)  # parts are distances
     return dict(zip(PARTS, (-one_scale(found, parts, batch.owner)).tolist(), strict=True))
+
+
+def _check_taught(parts: Array, target: Array, batch: Batch, section: Section) -> None:
+    """Refuse studies that teach nothing: no query has two drafts that can be told apart."""
+    known = ~(np.isnan(parts).any(axis=1) | np.isnan(target))
+    if np.bincount(batch.owner[known], minlength=1).max(initial=0) < 2:  # noqa: PLR2004
+        raise BadInputError(
+            f"no study teaches anything about {section}: give studies with a prior, a reference and two "
+            "drafts that have it"
+        )
 
 
 def _target(cases: Sequence[Case], section: Section, targets: Mapping[str, Metric]) -> Array:

@@ -66,13 +66,14 @@ def _quantile(ordered: Array, defined: NDArray[np.intp], share: float) -> Array:
 
 
 def randomisation_p(observed: Array, swapped: Array) -> Array:
-    """Two-sided p = (c + 1) / (n + 1), c of n swapped differences at least as far from 0.
+    """Two-sided p = (c + 1) / (n + 1), c of the n defined swapped differences at least as far from 0.
 
     >>> float(randomisation_p(np.array(2.0), np.array([1.0, -2.0, 0.5])))
     0.5
     """
-    at_least = np.abs(swapped) >= np.abs(observed) * (1 - 1e-12)
-    p: Array = (at_least.sum(axis=0) + 1.0) / (len(swapped) + 1.0)
+    defined = ~np.isnan(swapped)
+    at_least = np.abs(np.where(defined, swapped, 0.0)) >= np.abs(observed) * (1 - 1e-12)
+    p: Array = ((at_least & defined).sum(axis=0) + 1.0) / (defined.sum(axis=0) + 1.0)
     return np.where(np.isnan(observed), np.nan, p)
 
 

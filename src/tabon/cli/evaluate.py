@@ -1,18 +1,20 @@
 """`tabon evaluate`."""
 
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tabon.cli.shared_options import default_cache, name_of, says_no, tell
-from tabon.errors import BadInputError
+from tabon.errors import BadInputError, UnknownNameError
 from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases, read_picks
+from tabon.evaluation.measured import STATE
 from tabon.evaluation.picks import check_picks
-from tabon.metrics import METRICS, load_metrics
+from tabon.metrics import METRICS, Metric, load_metrics
 from tabon.metrics.measuring import MeasurementStore
-from tabon.results import write_results
+from tabon.results import Results, write_results
 from tabon.tables import statistics_table
 from tabon.tables.rendering import render
 
@@ -52,13 +54,17 @@ def evaluate_command(queries: Any, selections: tuple[str, ...], out: Path, **opt
     table, put beside the expected random pick and the oracle of each score. A
     metric that cannot be measured here is named and left out, never 0.
     """
+    names = _words(options["metrics"])
+    models = dict(_model(text) for text in options["models"])
+    if not names or models.keys() - set(names):
+        raise BadInputError(
+            "--metrics names no metric, or --model one that is not measured; name it in --metrics"
+        )
     cases = read_cases(queries, name=name_of(queries))
     picks = tuple(read_named_picks(text) for text in selections)
     for found, text in zip(picks, selections, strict=True):
         check_picks(found, cases.cases, name=text)
-    metrics, missing = load_metrics(
-        _words(options["metrics"]), dict(_model(text) for text in options["models"])
-    )
+    metrics, missing = load_metrics(names, models)
     settings = EvaluationSettings(
         resamples=options["resamples"],
         seed=options["seed"],
@@ -69,20 +75,45 @@ def evaluate_command(queries: Any, selections: tuple[str, ...], out: Path, **opt
     if not options["no_measurements"]:
         store = MeasurementStore(options["measurements"] or default_cache() / "measurements.sqlite")
     run = RunInput(name=cases.fact("model") or "drafts", cases=cases, picks=picks)
+    if not missing:
+        check_scores(metrics, (options["show"], *settings.headline))
     results = evaluate([run], metrics, settings, missing=missing, store=store, told=tell)
     write_results(out, results)
-    for section in results.sections():
-        if any(cell.section == section and cell.score == options["show"] for cell in results.cells):
-            click.echo(render(statistics_table(results, section, options["show"]), "markdown"))
-    for name, reason in missing.items():
-        click.echo(f"{name} is not measured: {reason}", err=True)
+    _show(results, options["show"])
     if cases.left_out:
         click.echo(f"{cases.left_out} queries have no reference or no drafts and are left out", err=True)
 
 
+def _show(results: Results, score: str) -> None:
+    """Print the statistics of one score in every section that has it, and name what is not measured."""
+    for section in results.sections():
+        if any(cell.section == section and cell.score == score for cell in results.cells):
+            click.echo(render(statistics_table(results, section, score), "markdown"))
+    for name, reason in results.missing.items():
+        click.echo(f"{name} is not measured: {reason}", err=True)
+
+
+def asked_metrics(names: str, models: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, Path]]:
+    """Read which metrics are asked for, and where their files lie."""
+    wanted, folders = _words(names), dict(_model(text) for text in models)
+    if not wanted:
+        raise BadInputError("--metrics names no metric; name some, such as rouge,labels")
+    if folders.keys() - set(wanted):
+        raise BadInputError("--model names a metric that is not measured; name it in --metrics too")
+    return wanted, folders
+
+
+def check_scores(metrics: Sequence[Metric], scores: Iterable[str]) -> None:
+    """Refuse a score that no metric measures."""
+    known = [score.name for metric in metrics for score in metric.scores] + [STATE]
+    for score in scores:
+        if score not in known:
+            raise UnknownNameError("score", score, known)
+
+
 def read_named_picks(text: str) -> Picks:
     """Read [NAME=]FILE."""
-    name, equals, path = text.partition("=")
+    name, equals, path = ("", "", text) if Path(text).exists() else text.partition("=")
     file = Path(path if equals else text)
     if str(file) == "-":
         return read_picks(sys.stdin.buffer, name="standard input", method=name if equals else None)

@@ -31,12 +31,25 @@ def flags_command(queries: Any, selections: Path | None) -> None:  # noqa: ANN40
     flip, copied priors, empty or chatty drafts; each with the sentences
     concerned, counted from 0. No report text is printed.
     """
-    chosen = None if selections is None else read_named_picks(str(selections)).chosen
+    picks = None if selections is None else read_named_picks(str(selections))
+    chosen = None if picks is None else picks.chosen
+    count = answered = 0
     for query in read_queries(queries):
+        count += 1
+        answered += chosen is not None and query_id(query) in chosen
         if isinstance(query, BadLine):
             raise BadInputError(f"{name_of(queries)} line {query.number}: {query.message}")
         for record in _flagged(query, None if chosen is None else chosen.get(query.id, -1)):
             click.echo(json.dumps(record))
+    if count == 0:
+        raise BadInputError(f"{name_of(queries)} holds no queries; write one JSON object a line")
+    if chosen is not None and answered == 0:
+        raise BadInputError(f"{selections} answers none of the queries; give the selections made for them")
+
+
+def query_id(query: Query | BadLine) -> str | None:
+    """Return the id of a line, where it has one."""
+    return query.id
 
 
 def _flagged(query: Query, chosen: int | None) -> Iterator[dict[str, Any]]:

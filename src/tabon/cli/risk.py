@@ -9,7 +9,7 @@ from tabon.cli.fit import metric_of
 from tabon.cli.shared_options import name_of, says_no
 from tabon.evaluation import read_cases
 from tabon.evaluation.measured import STATE
-from tabon.evaluation.picks import check_picks
+from tabon.evaluation.picks import NOTHING, check_picks
 from tabon.evaluation.risk import measured_for_risk, risk_of
 
 
@@ -29,18 +29,23 @@ from tabon.evaluation.risk import measured_for_risk, risk_of
 def risk(queries: Any, selections: tuple[str, ...], score: str, section: Any) -> None:  # noqa: ANN401
     """Print the risk of what is kept when the strangest picks are left out.
 
-    Rows are selectors, columns the share of QUERIES that is kept; a cell is the
-    mean loss (1 - score) of the picks that are kept. The last column is the area
-    under the curve. A useful distance makes the risk fall to the left.
+    Rows are selectors, columns the share of the picks that is kept; a cell is the
+    mean loss (1 - score) of the picks that are kept. The last column is the mean
+    over these. A useful distance makes the risk fall to the left.
     """
     cases = read_cases(queries, name=name_of(queries)).cases
     metric = None if score == STATE else metric_of(score)
     studies, measured = measured_for_risk(cases, "report" if metric is None else section, metric, None)
-    heads = [f"{10 * tenth} %" for tenth in range(1, 11)]
-    click.echo(f"| selector | {' | '.join(heads)} | area |\n|---|{'---|' * 11}")
+    rows = []
     for text in selections:
         picks = read_named_picks(text)
         check_picks(picks, cases, name=text)
         curve = risk_of(picks, studies, measured, score)
-        cells = " | ".join(f"{value:.3f}" for value in curve.risk)
-        click.echo(f"| {picks.method} | {cells} | {curve.area:.3f} |")
+        rows.append([picks.method, *(f"{value:.3f}" for value in (*curve.risk, curve.area))])
+        silent = int((picks.rows(studies) == NOTHING).sum())
+        if silent:
+            click.echo(f"{picks.method}: {silent} of {len(studies)} studies have no pick", err=True)
+    heads = ["selector", *(f"{10 * tenth} %" for tenth in range(1, 11)), "area"]
+    click.echo(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    for row in rows:
+        click.echo(f"| {' | '.join(row)} |")

@@ -145,7 +145,19 @@ def selector_of(
         )
     if name == PAPER:
         name = f"transition:{options['distance']}/{options['aggregate']}"
+        _refuse(("neighbours", "zero"), "--history")
+    else:
+        _refuse(("distance", "aggregate", "neighbours", "zero"), f"--selector {name}")
     return PoolSelector(bank, load_scorer(name, bank), history=history, **shared)
+
+
+def _refuse(options: Iterable[str], beside: str) -> None:
+    """Refuse options of the paper's method that would not count here."""
+    context = click.get_current_context()
+    for option in options:
+        if context.get_parameter_source(option) == click.core.ParameterSource.COMMANDLINE:
+            shown = "-k" if option == "neighbours" else f"--{option}"
+            raise BadInputError(f"{shown} does not count beside {beside}; leave one of them out")
 
 
 class _Abstaining:
@@ -166,7 +178,10 @@ class _Abstaining:
             return read_calibration(path)
         if isinstance(self._selector, Selector):
             return from_bank(self._selector)
-        raise BadInputError("this selector needs --calibration FILE; make one with `tabon calibrate`")
+        raise BadInputError(
+            "only the paper's method without --history calibrates on the bank; give --calibration FILE, made "
+            "with `tabon calibrate`"
+        )
 
 
 def write_selections(selector: Chooser, lines: Iterable[bytes], out: IO[bytes]) -> int:

@@ -240,7 +240,7 @@ def cell_of(outcome: Outcome, run: str) -> Cell:
         run=run, section=outcome.section, method=outcome.method, score=outcome.score, n=outcome.n,
         value=value.value, low=value.low, high=value.high,
         delta=ahead.value, delta_low=ahead.low, delta_high=ahead.high,
-        relative=ahead.value / random if ahead.value is not None and random else None,
+        relative=ahead.value / abs(random) if ahead.value is not None and random else None,
         gap=gap.value, gap_low=gap.low, gap_high=gap.high,
     )  # fmt: skip
 
@@ -253,9 +253,9 @@ def _subtracted(one: Array, other: Array) -> Array:
 
 
 def _divided(part: Array, whole: Array) -> Array:
-    """Divide, NaN where the whole is nothing."""
+    """Divide, NaN where the whole is nothing, or less."""
     nothing = np.full(part.shape, np.nan)
-    shares: Array = np.divide(part, whole, out=nothing, where=np.abs(whole) > SAME)
+    shares: Array = np.divide(part, whole, out=nothing, where=whole > SAME)
     return shares
 
 

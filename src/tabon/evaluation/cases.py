@@ -1,6 +1,6 @@
 """The studies of a run: drafts beside what the radiologist wrote."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
@@ -96,8 +96,11 @@ def _expected(case: Case, most: int) -> int:
 
 def states(case: Case) -> tuple[Sequence[str], Sequence[Sequence[str]]] | None:
     """Return the true state and each draft's, where the cohort is simulated."""
-    truth = case.query.facts.get("state")
-    drafts: list[Mapping[str, Any]] = list(case.query.draft_facts)
-    if truth is None or not all("state" in draft for draft in drafts):
+    found: list[Any] = [
+        case.query.facts.get("state"),
+        *(draft.get("state") for draft in case.query.draft_facts),
+    ]
+    if not all(isinstance(state, list) and all(isinstance(fact, str) for fact in state) for state in found):
         return None
-    return truth, [draft["state"] for draft in drafts]
+    truth, *drafts = found
+    return truth, drafts

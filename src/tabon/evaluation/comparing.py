@@ -142,7 +142,8 @@ def _swapped(scores: Sequence[Score], systems: Array, n: float, swaps: Array) ->
 def _outcomes(measured: Measured, picks: Sequence[Indices]) -> NDArray[np.intp]:
     """Count wins, ties and losses against the expected random pick, (methods, scores, 3)."""
     per_draft = measured.per_draft()
-    random = np.nansum(per_draft, axis=1) / measured.there.sum(axis=1)[:, None]
+    defined = ~np.isnan(per_draft)
+    random = np.nansum(per_draft, axis=1) / np.maximum(defined.sum(axis=1), 1)
     counts = []
     for pick in picks:
         chosen = np.take_along_axis(per_draft, np.maximum(pick, 0)[:, None, None], axis=1)[:, 0]
@@ -184,7 +185,7 @@ def _against_random(found: Worth, cells: Iterable[Cell], methods: Sequence[str])
     columns = {
         "delta": delta,
         **dict(zip(("delta_low", "delta_high"), interval(deltas), strict=True)),
-        "relative": _share(delta, random),
+        "relative": _share(delta, np.abs(random)),
         "gap": _share(delta, found.oracle - random),
         **dict(zip(("gap_low", "gap_high"), interval(gaps), strict=True)),
         "p": randomisation_p(delta, found.swapped),
@@ -201,9 +202,9 @@ def _against_random(found: Worth, cells: Iterable[Cell], methods: Sequence[str])
 
 
 def _share(part: Values, whole: Values) -> Values:
-    """Divide, NaN where the whole is nothing."""
+    """Divide, NaN where the whole is nothing, or less: there is no gap to close."""
     nothing = np.full(np.broadcast_shapes(np.shape(part), np.shape(whole)), np.nan)
-    shares: Values = np.divide(part, whole, out=nothing, where=np.abs(whole) > SAME)
+    shares: Values = np.divide(part, whole, out=nothing, where=whole > SAME)
     return shares
 
 

@@ -37,6 +37,8 @@ class EvaluationSettings:
         """Refuse what gives no interval."""
         if self.resamples < 1 or not self.random_seeds:
             raise BadInputError("resamples and random seeds must be at least 1; leave them as they are")
+        if min(self.seed, *self.random_seeds) < 0:
+            raise BadInputError("a seed is below 0; give whole numbers from 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

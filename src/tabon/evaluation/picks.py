@@ -1,17 +1,19 @@
 """Which draft each selector took, read from its selections."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabon.errors import BadInputError
 from tabon.evaluation.cases import Case
+from tabon.results import REFERENCES
 
 NOTHING = -1  # the selector abstained
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +24,7 @@ class Picks:
     signature: str
     chosen: Mapping[str, int]  # by query; NOTHING where it abstained
     distances: Mapping[str, tuple[float, ...]]  # total distance of each draft, by query
+    sections: Mapping[str, int] = field(default_factory=dict)  # how many sections make a total, by query
 
     def rows(self, cases: Sequence[Case]) -> NDArray[np.intp]:
         """Return the pick of each study."""
@@ -41,16 +44,40 @@ def read_picks(lines: Iterable[bytes], *, name: str, method: str | None = None) 
     """Read a selections file; all of its lines carry one signature."""
     records = [_record(line, number, name) for number, line in enumerate(lines, start=1) if line.strip()]
     signatures = list(dict.fromkeys(str(record.get("signature", "")) for record in records))
+    if not records:
+        raise BadInputError(f"{name} holds no selections; give what `tabon select` printed")
     if len(signatures) != 1:
         raise BadInputError(
             f"{name} holds selections of {len(signatures)} signatures; give each selector its own file"
         )
+    named = method or method_of(signatures[0])
+    if named in REFERENCES:
+        raise BadInputError(f"{named!r} is the name of a reference row; name {name} otherwise (NAME=FILE)")
     return Picks(
-        method=method or method_of(signatures[0]),
+        method=named,
         signature=signatures[0],
-        chosen={str(record["id"]): _chosen(record) for record in records},
-        distances={str(record["id"]): tuple(record.get("total_distances") or ()) for record in records},
+        chosen=_by_query(records, _chosen, name),
+        distances=_by_query(records, _distances, name),
+        sections=_by_query(records, _sections, name),
     )
+
+
+def _by_query(
+    records: Sequence[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], T], name: str
+) -> dict[str, T]:
+    """Read one thing of every selection, by query; each query has one selection."""
+    values: dict[str, T] = {}
+    for record in records:
+        query = str(record["id"])
+        if query in values:
+            raise BadInputError(f"{name} answers query {query!r} twice; give each query one selection")
+        try:
+            values[query] = read(record)
+        except (TypeError, ValueError, AttributeError):
+            raise BadInputError(
+                f"{name}, query {query!r}: not a selection; give what `tabon select` printed"
+            ) from None
+    return values
 
 
 def method_of(signature: str) -> str:
@@ -71,9 +98,10 @@ def check_picks(picks: Picks, cases: Sequence[Case], *, name: str) -> None:
     """Refuse selections that belong to other queries."""
     drafts = {case.query.id: len(case.query.candidates) for case in cases}
     for query, chosen in picks.chosen.items():
-        if query in drafts and chosen >= drafts[query]:
+        if query in drafts and max(chosen + 1, len(picks.distances.get(query, ()))) > drafts[query]:
             raise BadInputError(
-                f"{name} chooses draft {chosen} of query {query!r}, which has {drafts[query]}; "
+                f"{name} speaks of more drafts (draft {chosen} is chosen) of query {query!r} than its "
+                f"{drafts[query]}; "
                 "these selections were made for other queries"
             )
     if not drafts.keys() & picks.chosen.keys():
@@ -94,4 +122,18 @@ def _record(line: bytes, number: int, name: str) -> dict[str, Any]:
 def _chosen(record: Mapping[str, Any]) -> int:
     """Return the chosen draft."""
     selected = record["selected"]
-    return NOTHING if selected is None else int(selected)
+    if selected is None:
+        return NOTHING
+    if not isinstance(selected, int) or isinstance(selected, bool) or selected < 0:
+        raise ValueError(selected)
+    return selected
+
+
+def _distances(record: Mapping[str, Any]) -> tuple[float, ...]:
+    """Return the total distance of each draft."""
+    return tuple(float(value) for value in record.get("total_distances") or ())
+
+
+def _sections(record: Mapping[str, Any]) -> int:
+    """Return how many sections make a total."""
+    return len(dict(record.get("section_distances") or {}))

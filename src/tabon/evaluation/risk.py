@@ -18,12 +18,14 @@ POINTS = 10
 def risk_of(picks: Picks, cases: Sequence[Case], measured: Measured, score: str) -> RiskCoverage:
     """Return the mean loss (1 - score) of the least strange picks, for each tenth of the cases.
 
-    A case's strangeness is the total distance of its pick; cases without a pick are left out.
+    A case's strangeness is the distance of its pick, a section on average; cases without a pick are left out.
     """
     column = [each.name for each in measured.scores].index(score)
     rows = picks.rows(cases)
     table = picks.distance_rows(cases)
-    distances = np.where(rows == NOTHING, np.nan, table[np.arange(len(cases)), np.maximum(rows, 0)])
+    totals = np.where(rows == NOTHING, np.nan, table[np.arange(len(cases)), np.maximum(rows, 0)])
+    counts = np.array([max(picks.sections.get(case.query.id, 1), 1) for case in cases])
+    distances = totals / counts  # a total over two sections is not stranger for that
     worth = measured.per_draft()[np.arange(len(cases)), np.maximum(rows, 0), column]
     known = ~(np.isnan(distances) | np.isnan(worth))
     if not known.any():

@@ -6,7 +6,7 @@ How much the prior weighs is read off the bank: by how much a patient's
 consecutive reports are alike, beyond any two reports. Parts over embeddings and
 over observations are lifts: what every training report shares is taken off,
 since looking typical is not being right. A part that a case does not have (no
-prior, one draft) is left out with its share of the lift.
+prior) is left out with its share of the lift.
 """
 
 from collections.abc import Mapping

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,7 @@ def read_weights(path: Path, *, selector: str, names: Iterable[str], bank: str) 
         fitted = FittedWeights(**{**record, "trained_on": tuple(record["trained_on"])})
         wanted = set(names)
         whole &= all(fitted.weights[section].keys() == wanted for section in SECTIONS)
+        whole &= all(isfinite(value) for section in SECTIONS for value in fitted.weights[section].values())
     except OSError as error:
         raise BadInputError(f"{path} cannot be read ({error.strerror}); name a weights file") from None
     except (KeyError, TypeError, ValueError, AttributeError):
