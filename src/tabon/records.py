@@ -131,6 +131,13 @@ def read_queries(lines: Iterable[bytes]) -> Iterator[Query | BadLine]:
         yield query
 
 
+def whole_query(query: Query | BadLine, *, name: str) -> Query:
+    """Return a query; a bad line is an error, for work that must be complete."""
+    if isinstance(query, BadLine):
+        raise BadInputError(f"{name} line {query.number}: {query.message}")
+    return query
+
+
 def _query_or_bad_line(number: int, line: bytes) -> Query | BadLine:
     """Read one line of a queries file; what is wrong with it stands beside its id."""
     identity = None

@@ -9,6 +9,7 @@ from tabon.bank import TransitionBank
 from tabon.calibration import from_queries, write_calibration
 from tabon.cli.select import method_options, selector_of
 from tabon.cli.shared_options import (
+    bank_option,
     encoder_option,
     name_of,
     no_store_option,
@@ -16,15 +17,12 @@ from tabon.cli.shared_options import (
     says_no,
     store_option,
 )
-from tabon.errors import BadInputError
-from tabon.records import BadLine, Query, read_queries
+from tabon.records import read_queries, whole_query
 
 
 @click.command()
 @click.argument("queries", type=click.File("rb"))
-@click.option(
-    "--bank", required=True, type=click.Path(path_type=Path), help="A bank made by `tabon bank build`."
-)
+@bank_option
 @method_options
 @click.option(
     "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The calibration to write."
@@ -43,15 +41,8 @@ def calibrate(queries: Any, bank: Path, out: Path, **options: Any) -> None:  # n
     """
     store = open_store(options["store"], no_store=options["no_store"])
     selector = selector_of(TransitionBank.load(bank), options, store)
-    asked = [_checked(query, name_of(queries)) for query in read_queries(queries)]
+    asked = [whole_query(query, name=name_of(queries)) for query in read_queries(queries)]
     calibration = from_queries(selector.select_many(asked))
     write_calibration(out, calibration)
     counts = ", ".join(f"{len(values)} with {kind}" for kind, values in calibration.distances.items())
     click.echo(f"calibrated on {counts}: {out}", err=True)
-
-
-def _checked(query: Query | BadLine, name: str) -> Query:
-    """Refuse a bad line: a calibration must be of all its queries."""
-    if isinstance(query, BadLine):
-        raise BadInputError(f"{name} line {query.number}: {query.message}")
-    return query

@@ -7,6 +7,7 @@ import click
 
 from tabon.bank import TransitionBank
 from tabon.cli.shared_options import (
+    bank_option,
     default_cache,
     encoder_option,
     name_of,
@@ -35,9 +36,7 @@ from tabon.tables import FORMS, render
 
 @click.command("controls")
 @click.argument("queries", type=click.File("rb"))
-@click.option(
-    "--bank", required=True, type=click.Path(path_type=Path), help="A bank made by `tabon bank build`."
-)
+@bank_option
 @click.option(
     "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The results to write."
 )

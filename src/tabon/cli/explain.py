@@ -11,6 +11,7 @@ from tabon.atomic_files import replacing
 from tabon.bank import TransitionBank
 from tabon.cli.select import method_options, selector_of
 from tabon.cli.shared_options import (
+    bank_option,
     encoder_option,
     name_of,
     no_store_option,
@@ -29,9 +30,7 @@ FEW, PAGEFUL = 5, 100  # queries that are explained on a terminal, and on a page
 
 @click.command()
 @click.argument("queries", type=click.File("rb"))
-@click.option(
-    "--bank", required=True, type=click.Path(path_type=Path), help="A bank made by `tabon bank build`."
-)
+@bank_option
 @click.option("--id", "ids", multiple=True, help="Explain this query; may be given several times.")
 @click.option("--draft", type=int, help="Explain this draft, numbered from 0, instead of the chosen one.")
 @method_options

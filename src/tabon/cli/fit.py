@@ -7,6 +7,7 @@ import click
 
 from tabon.bank import TransitionBank
 from tabon.cli.shared_options import (
+    bank_option,
     encoder_option,
     name_of,
     no_store_option,
@@ -25,9 +26,7 @@ from tabon.selectors.weights import write_weights
 
 @click.command("fit")
 @click.argument("queries", type=click.File("rb"))
-@click.option(
-    "--bank", required=True, type=click.Path(path_type=Path), help="A bank made by `tabon bank build`."
-)
+@bank_option
 @click.option("--selector", default="fused", show_default=True, help=f"One of {', '.join(FITTED)}.")
 @click.option(
     "--target", default="rouge-l-f", show_default=True, help="The score to agree with; several with commas."

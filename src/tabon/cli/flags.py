@@ -12,7 +12,7 @@ from tabon.cli.evaluate import read_named_picks
 from tabon.cli.shared_options import name_of, says_no
 from tabon.errors import BadInputError
 from tabon.flags import draft_flags
-from tabon.records import BadLine, Query, read_queries
+from tabon.records import Query, read_queries, whole_query
 
 
 @click.command("flags")
@@ -34,22 +34,16 @@ def flags_command(queries: Any, selections: Path | None) -> None:  # noqa: ANN40
     picks = None if selections is None else read_named_picks(str(selections))
     chosen = None if picks is None else picks.chosen
     count = answered = 0
-    for query in read_queries(queries):
+    for line in read_queries(queries):
+        query = whole_query(line, name=name_of(queries))
         count += 1
-        answered += chosen is not None and query_id(query) in chosen
-        if isinstance(query, BadLine):
-            raise BadInputError(f"{name_of(queries)} line {query.number}: {query.message}")
+        answered += chosen is not None and query.id in chosen
         for record in _flagged(query, None if chosen is None else chosen.get(query.id, -1)):
             click.echo(json.dumps(record))
     if count == 0:
         raise BadInputError(f"{name_of(queries)} holds no queries; write one JSON object a line")
     if chosen is not None and answered == 0:
         raise BadInputError(f"{selections} answers none of the queries; give the selections made for them")
-
-
-def query_id(query: Query | BadLine) -> str | None:
-    """Return the id of a line, where it has one."""
-    return query.id
 
 
 def _flagged(query: Query, chosen: int | None) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,7 @@ from tabon.atomic_files import replacing
 from tabon.bank import TransitionBank
 from tabon.calibration import Calibration, abstaining, from_bank, read_calibration
 from tabon.cli.shared_options import (
+    bank_option,
     encoder_option,
     name_of,
     no_store_option,
@@ -79,9 +80,7 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command()
 @click.argument("queries", type=click.File("rb"))
-@click.option(
-    "--bank", required=True, type=click.Path(path_type=Path), help="A bank made by `tabon bank build`."
-)
+@bank_option
 @method_options
 @click.option(
     "--abstain",

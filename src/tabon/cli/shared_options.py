@@ -18,6 +18,9 @@ from tabon.sentence_store import SentenceStore
 P = ParamSpec("P")
 R = TypeVar("R")
 
+bank_option = click.option(
+    "--bank", required=True, type=click.Path(path_type=Path), help="A bank made by `tabon bank build`."
+)
 encoder_option = click.option(
     "--encoder",
     help="minilm (embedded), all-mpnet-base-v2, hashing, a model folder or owner/model@revision.",

@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from tabon.errors import BadInputError
-from tabon.records import BadLine, Query, read_queries
+from tabon.records import Query, read_queries, whole_query
 from tabon.reports import SECTIONS, Report, Section, report_from_record
 
 Part = Section | Literal["report"]  # a section, or the whole report
@@ -57,7 +57,7 @@ class Cases:
 def read_cases(lines: Iterable[bytes], *, name: str) -> Cases:
     """Read a queries file whole; a line that does not fit is an error, since a table must be complete."""
     digest = sha256()
-    queries = [_checked(query, name) for query in read_queries(_hashed(lines, digest))]
+    queries = [whole_query(query, name=name) for query in read_queries(_hashed(lines, digest))]
     cases = tuple(_case(query, name) for query in queries if query.reference is not None and query.candidates)
     if not cases:
         raise BadInputError(
@@ -71,13 +71,6 @@ def _hashed(lines: Iterable[bytes], digest: Any) -> Iterator[bytes]:  # noqa: AN
     for line in lines:
         digest.update(line)
         yield line
-
-
-def _checked(query: Query | BadLine, name: str) -> Query:
-    """Refuse a bad line."""
-    if isinstance(query, BadLine):
-        raise BadInputError(f"{name} line {query.number}: {query.message}")
-    return query
 
 
 def _case(query: Query, name: str) -> Case:
