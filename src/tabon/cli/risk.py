@@ -1,9 +1,11 @@
 """`tabon risk`."""
 
+from pathlib import Path
 from typing import Any
 
 import click
 
+from tabon.atomic_files import replacing
 from tabon.cli.evaluate import read_named_picks
 from tabon.cli.fit import metric_of
 from tabon.cli.shared_options import name_of, says_no
@@ -11,6 +13,7 @@ from tabon.evaluation import read_cases
 from tabon.evaluation.measured import STATE
 from tabon.evaluation.picks import NOTHING, check_picks
 from tabon.evaluation.risk import measured_for_risk, risk_of
+from tabon.plots.risk import risk_plot
 
 
 @click.command("risk")
@@ -25,8 +28,17 @@ from tabon.evaluation.risk import measured_for_risk, risk_of
 @click.option(
     "--section", type=click.Choice(["findings", "impression"]), default="findings", show_default=True
 )
+@click.option(
+    "--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw the curves to this file as well."
+)
 @says_no
-def risk(queries: Any, selections: tuple[str, ...], score: str, section: Any) -> None:  # noqa: ANN401
+def risk(
+    queries: Any,
+    selections: tuple[str, ...],
+    score: str,
+    section: Any,
+    svg: Path | None,
+) -> None:
     """Print the risk of what is kept when the strangest picks are left out.
 
     Rows are selectors, columns the share of the picks that is kept; a cell is the
@@ -36,11 +48,11 @@ def risk(queries: Any, selections: tuple[str, ...], score: str, section: Any) ->
     cases = read_cases(queries, name=name_of(queries)).cases
     metric = None if score == STATE else metric_of(score)
     studies, measured = measured_for_risk(cases, "report" if metric is None else section, metric, None)
-    rows = []
+    rows, curves = [], {}
     for text in selections:
         picks = read_named_picks(text)
         check_picks(picks, cases, name=text)
-        curve = risk_of(picks, studies, measured, score)
+        curve = curves[picks.method] = risk_of(picks, studies, measured, score)
         rows.append([picks.method, *(f"{value:.3f}" for value in (*curve.risk, curve.area))])
         silent = int((picks.rows(studies) == NOTHING).sum())
         if silent:
@@ -49,3 +61,6 @@ def risk(queries: Any, selections: tuple[str, ...], score: str, section: Any) ->
     click.echo(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     for row in rows:
         click.echo(f"| {' | '.join(row)} |")
+    if svg is not None:
+        with replacing(svg) as file:
+            file.write(risk_plot(curves, score).encode())
