@@ -1,7 +1,6 @@
 """`tabon flags` and `tabon risk` as a user meets them."""
 
 import json
-from xml.etree.ElementTree import fromstring
 
 import pytest
 from click.testing import CliRunner
@@ -70,7 +69,7 @@ def test_risk_is_printed_for_every_tenth(tmp_path):
         assert len(answer.stdout.splitlines()[-1].split("|")) == 14
     drawn = tmp_path / "risk.svg"
     assert run("risk", path, "--selections", f"mine={picks}", "--svg", drawn).exit_code == 0
-    assert fromstring(drawn.read_text(encoding="utf-8")).tag.endswith("svg")
+    assert drawn.read_text(encoding="utf-8").startswith("<svg")
     answer = run("risk", path, "--selections", picks, "--score", "nonsense")
     assert answer.exit_code == 1
     assert "unknown score" in answer.output

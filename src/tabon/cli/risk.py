@@ -32,19 +32,14 @@ from tabon.plots.risk import risk_plot
     "--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw the curves to this file as well."
 )
 @says_no
-def risk(
-    queries: Any,
-    selections: tuple[str, ...],
-    score: str,
-    section: Any,
-    svg: Path | None,
-) -> None:
+def risk(queries: Any, selections: tuple[str, ...], svg: Path | None, **options: Any) -> None:  # noqa: ANN401
     """Print the risk of what is kept when the strangest picks are left out.
 
     Rows are selectors, columns the share of the picks that is kept; a cell is the
     mean loss (1 - score) of the picks that are kept. The last column is the mean
     over these. A useful distance makes the risk fall to the left.
     """
+    score, section = options["score"], options["section"]
     cases = read_cases(queries, name=name_of(queries)).cases
     metric = None if score == STATE else metric_of(score)
     studies, measured = measured_for_risk(cases, "report" if metric is None else section, metric, None)

@@ -21,7 +21,7 @@ def risk_plot(curves: Mapping[str, RiskCoverage], score: str) -> str:
             )
             drawn.set(gid=f"line-{number}", label=label(method_name(method)), markersize=5, linewidth=1.6)
         axes.set(
-            xlabel="share of the picks that is kept", ylabel=f"mean loss (1 − {label(score)})", xlim=(0, 1.02)
+            xlabel="share of the picks that is kept", ylabel="mean loss (1 less the score)", xlim=(0, 1.02)
         )
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         axes.tick_params(axis="y", labelcolor=FAINT, labelsize=8)
@@ -30,6 +30,6 @@ def risk_plot(curves: Mapping[str, RiskCoverage], score: str) -> str:
         titled(
             figure,
             title,
-            "the least strange picks are kept first; a useful distance makes the line rise to the right",
+            "the least strange picks are kept first: a useful distance makes the line rise",
         )
         return svg(figure, title)
