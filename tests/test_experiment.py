@@ -12,11 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from tabon.cli import main
+from tabon.cohort.simulated import write_simulated
 from tabon.errors import BadInputError
 from tabon.experiment import Doors, read_experiment, reproduce, simulated_experiment
 from tabon.experiment.steps import Steps
 from tabon.experiment.writing import write_report
 from tabon.results import read_results
+from tabon.simulate import SimulationSettings
 
 ROOT = Path(__file__).parent.parent
 
@@ -58,6 +60,17 @@ neighbours = [1, 2, 5]
 "ROUGE-1" = "rouge-1-f"
 "ROUGE-L" = "rouge-l-f"
 "CheX-14" = "chexbert-14-micro"
+"""
+
+WRITER = """
+import json, pathlib, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    with pathlib.Path(__file__).with_name("asked").open("a") as file:
+        file.write("x ")
+    word = ["clear", "hazy", "opaque"][asked["seed"] % 3]
+    text = f"FINDINGS: The lungs are {word}. Heart size {asked['seed'] % 7}. IMPRESSION: Lungs {word}."
+    print(json.dumps({"id": asked["id"], "text": text, "finish_reason": "stop"}), flush=True)
 """
 
 
@@ -246,24 +259,27 @@ def test_a_dry_run_says_what_is_missing_and_writes_nothing(folder, tmp_path):
 
 
 def test_drafts_are_bought_and_joined_where_the_cohort_is_real(tmp_path):
-    """With a cohort folder the drafts come from a generator, by journal, and are not bought twice."""
-    from tabon.cohort.simulated import write_simulated
-    from tabon.simulate import SimulationSettings
-
-    write_simulated(tmp_path / "cohort", SimulationSettings(patients=120))
+    """With a cohort folder the drafts come through `tabon generate` and `tabon drafts`, and only once."""
+    write_simulated(tmp_path / "cohort", SimulationSettings(patients=60, splits=(0.7, 0.0, 0.3)))
+    (tmp_path / "writer.py").write_text(WRITER, encoding="utf-8")
+    command = f"{sys.executable} {tmp_path / 'writer.py'}"
     text = EXPERIMENT.replace("patients = 220", 'folder = "cohort"')
-    text = text.replace('model = "hasty"\nprompt = "p1"', 'model = "replay:x"\nprompt = "P1"')
+    for model, prompt in (("hasty", "p1"), ("careful", "p3")):
+        asked = f'model = "command:{model}"\ncommand = "{command}"\nprompt = "{prompt.upper()}"'
+        text = text.replace(f'model = "{model}"\nprompt = "{prompt}"', asked)
     (tmp_path / "experiment.toml").write_text(text, encoding="utf-8")
-    bought = []
-
-    def write_drafts(run, path):
-        bought.append(run.name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes((tmp_path / "cohort" / "test" / "queries.jsonl").read_bytes())
-
-    results = reproduce(read_experiment(tmp_path), tmp_path / "out", Doors(write_drafts=write_drafts))
-    assert bought == ["Hasty P1", "Careful P3"]
-    assert len(results.runs) == 2
+    for _ in range(2):
+        answer = CliRunner().invoke(main, ["reproduce", str(tmp_path), "--no-store"])
+        assert answer.exit_code == 0, answer.output
+    asked = (tmp_path / "asked").read_text(encoding="utf-8").split()
+    drafts = (tmp_path / "output" / "drafts.jsonl").read_text(encoding="utf-8").splitlines()
+    studies = (tmp_path / "cohort" / "test" / "transitions.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(asked) == len(drafts) == 2 * 3 * len(studies)
+    results = read_results(tmp_path / "output" / "results.json")
+    assert [(run.model, run.prompt) for run in results.runs] == [
+        ("command:hasty", "P1"),
+        ("command:careful", "P3"),
+    ]
 
 
 def test_results_that_are_not_whole_are_refused(tmp_path):

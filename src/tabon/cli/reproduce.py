@@ -1,5 +1,6 @@
 """`tabon reproduce`."""
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -51,7 +52,7 @@ def reproduce_command(
         return
     with progress_bar("embedding sentences") as progress:
         doors = Doors(
-            write_drafts=None if plan.cohort.patients else drafts_of(plan, folder),
+            write_drafts=None if plan.cohort.patients else partial(buy_drafts, plan, folder),
             store=open_store(store, no_store=no_store),
             progress=progress,
             told=tell,
@@ -64,40 +65,27 @@ def reproduce_command(
     click.echo(f"wrote {len(files)} files, {folder / 'report.html'}", err=True)
 
 
-class drafts_of:  # noqa: N801  # used as a function
-    """Buys a run's drafts and joins them with the cohort, through the commands that do so."""
-
-    def __init__(self, plan: Experiment, out: Path) -> None:
-        """Remember the experiment."""
-        self._plan, self._out = plan, out
-
-    def __call__(self, run: RunPlan, queries: Path) -> None:
-        """Write the drafts that the journal lacks, then the queries."""
-        plan, context = self._plan, click.get_current_context()
-        journal = self._out / "drafts.jsonl"
-        cohort = plan.root / plan.cohort.folder
-        context.invoke(
-            generate,
-            cohort=cohort,
-            out=journal,
-            model=run.model,
-            prompts=run.prompt,
-            samples=plan.drafts.samples,
-            split=plan.cohort.split,
-            images=plan.root / plan.drafts.images if plan.drafts.images else None,
-            temperature=plan.drafts.temperature,
-            max_tokens=plan.drafts.max_tokens,
-            seed=plan.drafts.seed,
-            price=run.price or None,
-            cap=plan.drafts.cap or None,
-        )
-        context.invoke(
-            drafts,
-            journal=journal,
-            cohort=cohort,
-            model=run.model.partition(":")[2] or run.model,
-            prompt=run.prompt,
-            samples=plan.drafts.samples,
-            split=plan.cohort.split,
-            out=queries,
-        )
+def buy_drafts(plan: Experiment, out: Path, run: RunPlan, queries: Path) -> None:
+    """Write the drafts that the journal lacks, then the queries, through the commands that do so."""
+    context, journal, cohort = (
+        click.get_current_context(),
+        out / "drafts.jsonl",
+        plan.root / plan.cohort.folder,
+    )
+    shared = {"cohort": cohort, "samples": plan.drafts.samples, "split": plan.cohort.split}
+    context.invoke(
+        generate,
+        **shared,
+        out=journal,
+        model=run.model,
+        prompts=run.prompt,
+        images=plan.root / plan.drafts.images if plan.drafts.images else None,
+        temperature=plan.drafts.temperature,
+        max_tokens=plan.drafts.max_tokens,
+        seed=plan.drafts.seed,
+        price=run.price or None,
+        cap=plan.drafts.cap or None,
+        base_url=run.base_url or None,
+        command=run.command or None,
+    )
+    context.invoke(drafts, **shared, journal=journal, model=run.model, prompt=run.prompt, out=queries)

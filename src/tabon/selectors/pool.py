@@ -5,8 +5,9 @@ that cannot be compared, several priors, ties, and when nothing is chosen.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from tabon.selectors.batch import Batch, make_batch, one_prior_each
 from tabon.selectors.protocol import Distances, Scorer, Scores
 from tabon.selectors.weights import who
 from tabon.sentence_store import SentenceStore
-from tabon.signature import Fingerprint, Signature
+from tabon.signature import Fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class PoolSelector:
             "sets": fingerprint["sets"],
             "empty": EMPTY_POLICY,
             "bank": self.bank.sha256[:12],
-            "tabon": next(field.default for field in fields(Signature) if field.name == "tabon"),
+            "tabon": version("tabon"),
         }
         history = {"history": f"{self.history:g}"} if self.history else {}
         parts = {"selector": self.scorer.name, **self.scorer.settings, **history, **known}
