@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,14 @@ from tabon.distances import DISTANCES, get_distance
 from tabon.encoders import Encoder, SentenceEncoder, load_encoder
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
-from tabon.nearest import ExactIndex
+from tabon.nearest import ExactIndex, Index
 from tabon.records import Transition
 from tabon.reports import SECTIONS, Section
 from tabon.sentence_sets import Ids, Progress, RaggedSets, SentenceTable, embed
 from tabon.sentence_store import SentenceStore
 from tabon.sentences import split_sentences
 from tabon.signature import Fingerprint
-from tabon.transitions import transitions
+from tabon.transitions import Transitions, transitions
 
 BANK_FORMAT = 2
 
@@ -49,13 +49,20 @@ class SetPairs:
 class SectionBank:
     """One section's bank under one distance, ready to be searched."""
 
-    index: ExactIndex | None  # over the rows that have a direction; None where none has
+    index: Index | None  # over the rows that have a direction; None where none has
     rows: Ids  # bank row of each index row
     zero_rows: Ids  # bank rows whose transition is zero
 
     def __len__(self) -> int:
         """Count the transitions."""
         return len(self.rows) + len(self.zero_rows)
+
+
+class SectionSearch(Protocol):
+    """A way to search a bank; the exact one, in memory, is the bank's own."""
+
+    def section(self, bank: "TransitionBank", section: Section, distance: str) -> SectionBank:
+        """Return one section's bank under one distance (eq. 7), ready to be searched."""
 
 
 class TransitionBank:
@@ -65,6 +72,7 @@ class TransitionBank:
         """Put a bank together from its parts; `build` and `load` make these."""
         self._file = file
         self._sections: dict[tuple[str, str], SectionBank] = {}
+        self._search: SectionSearch | None = None
         self.sha256 = file.sha256
         self.fingerprint: Mapping[str, Any] = file.facts["fingerprint"]
         self.zero_shares: Mapping[str, Mapping[str, float]] = file.facts["zero_shares"]
@@ -132,22 +140,34 @@ class TransitionBank:
         """Return the vectors of the bank's own sentences, by text."""
         return dict(zip(self.table.sentences, self.table.vectors, strict=True))
 
+    def search_with(self, search: SectionSearch | None) -> None:
+        """Let another engine search this bank from now on; None is the exact search in memory."""
+        self._search = search
+        self._sections.clear()
+
     def section(self, section: Section, distance: str) -> SectionBank:
         """Return one section's bank under one distance (eq. 7); made once."""
         key = (section, distance)
         if key not in self._sections:
-            self._sections[key] = _section_bank(self, section, distance)
+            made = section_bank if self._search is None else self._search.section
+            self._sections[key] = made(self, section, distance)
         return self._sections[key]
 
 
-def _section_bank(bank: TransitionBank, section: Section, distance: str) -> SectionBank:
+def section_bank(bank: TransitionBank, section: Section, distance: str) -> SectionBank:
     """Work out the transition vectors of a section and lay them out for search."""
-    pairs = bank.pairs[section]
-    present = pairs.present()
-    prior, current = pairs.prior.take(present), pairs.current.take(present)
-    [found] = transitions([get_distance(distance)], bank.table.vectors, prior=prior, current=current)
+    present = bank.pairs[section].present()
+    found = bank_transitions(bank, section, distance, present)
     index = None if found.zero.all() else ExactIndex(found.directions[~found.zero])
     return SectionBank(index, present[~found.zero], present[found.zero])
+
+
+def bank_transitions(bank: TransitionBank, section: Section, distance: str, rows: Ids) -> Transitions:
+    """Return the transitions of these rows, which have the section on both sides (eq. 6)."""
+    pairs = bank.pairs[section]
+    prior, current = pairs.prior.take(rows), pairs.current.take(rows)
+    [found] = transitions([get_distance(distance)], bank.table.vectors, prior=prior, current=current)
+    return found
 
 
 def _zero_shares(table: SentenceTable, pairs: Mapping[Section, SetPairs]) -> dict[str, dict[str, float]]:

@@ -19,6 +19,7 @@ from tabon.atomic_files import replacing
 from tabon.bank import SectionBank, TransitionBank
 from tabon.conformal import best_of_p, conformal_p
 from tabon.errors import BadInputError
+from tabon.nearest import ExactIndex
 from tabon.reports import SECTIONS, Section
 from tabon.scoring import aggregate_distances, bank_neighbours
 from tabon.selection import Selection
@@ -166,6 +167,10 @@ def _leave_patient_out(selector: Selector, section: Section) -> Array:
 
 def _moves_of(part: SectionBank) -> Transitions:
     """Return the bank's own transitions: those with a direction, then those without."""
+    if not isinstance(part.index, ExactIndex | None):
+        raise BadInputError(
+            "only the exact search can calibrate on the bank; leave --search out, or give --calibration FILE"
+        )
     moving = np.zeros((0, 1), dtype=np.float32) if part.index is None else part.index.rows()
     still = np.zeros((len(part.zero_rows), moving.shape[1]), dtype=np.float32)
     zero = np.arange(len(part)) >= len(moving)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +37,22 @@ class Neighbours:
     rows: Ids  # (queries, k)
 
 
+class Index(Protocol):
+    """Something that finds the k nearest rows of a bank."""
+
+    def __len__(self) -> int:
+        """Count the bank rows, copies included."""
+
+    def search(self, queries: Matrix, k: int) -> Neighbours:
+        """Return the k nearest bank rows of each unit query."""
+
+
 class ExactIndex:
     """Distinct unit rows of a bank, laid out for the blocked product."""
 
     def __init__(self, rows: Matrix) -> None:
         """Find the distinct rows and remember which bank rows share them."""
-        first, self._copies, self._starts = _distinct(rows)
+        first, self._copies, self._starts = distinct_rows(rows)
         self._size = len(rows)
         self._groups = -(-len(first) // FOLD)
         self._distinct = np.zeros((self._groups * FOLD, rows.shape[1]), dtype=np.float32)
@@ -70,10 +81,7 @@ class ExactIndex:
         >>> index.search(np.eye(3, dtype=np.float32)[:1], 2).distances.tolist()
         [[0.0, 0.5]]
         """
-        if not 1 <= k <= self._size:
-            raise BadInputError(
-                f"k = {k} neighbours were asked for, the bank has {self._size} rows; lower -k"
-            )
+        check_neighbours(k, self._size)
         distances = np.empty((len(queries), k))
         rows = np.empty((len(queries), k), dtype=np.int64)
 
@@ -89,7 +97,7 @@ class ExactIndex:
         similarity = queries @ self._distinct.T
         similarity[:, self._count :] = ABSENT
         query, column = self._preselect(similarity, min(k, self._count))
-        distance = _pair_distances(queries, self._distinct, query, column)
+        distance = pair_distances(queries, self._distinct, query, column)
         query, distance, row = self._with_copies(query, distance, column)
         order = np.lexsort((row, distance, query))
         first = np.searchsorted(query[order], np.arange(len(queries)))
@@ -121,7 +129,13 @@ class ExactIndex:
         return np.repeat(query, counts), np.repeat(distance, counts), row
 
 
-def _distinct(rows: Matrix) -> tuple[Ids, Ids, Ids]:
+def check_neighbours(k: int, size: int) -> None:
+    """Refuse more neighbours than there are rows."""
+    if not 1 <= k <= size:
+        raise BadInputError(f"k = {k} neighbours were asked for, the bank has {size} rows; lower -k")
+
+
+def distinct_rows(rows: Matrix) -> tuple[Ids, Ids, Ids]:
     """Return the first of each set of equal rows, and the rows of each set, ragged."""
     number: dict[bytes, int] = {}
     group = np.fromiter(
@@ -153,7 +167,7 @@ def _slices(count: int) -> Iterator[slice]:
     return (slice(start, start + PAIRS_AT_ONCE) for start in range(0, count, PAIRS_AT_ONCE))
 
 
-def _pair_distances(queries: Matrix, rows: Matrix, query: Ids, row: Ids) -> NDArray[np.float64]:
+def pair_distances(queries: Matrix, rows: Matrix, query: Ids, row: Ids) -> NDArray[np.float64]:
     """½(1 - cosine) of each (query, row) pair (eq. 9), each summed in the same fixed order."""
     cosine = np.empty(len(query))
     for piece in _slices(len(query)):

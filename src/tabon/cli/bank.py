@@ -16,8 +16,10 @@ from tabon.cli.shared_options import (
     says_no,
     store_option,
 )
+from tabon.distances import DISTANCES
 from tabon.errors import BadInputError
 from tabon.records import read_transitions
+from tabon.search import open_search
 
 bank_argument = click.argument("bank_path", metavar="BANK", type=click.Path(path_type=Path))
 
@@ -52,6 +54,25 @@ def build(transitions: Any, out: Path, encoder: str | None, store: Path | None, 
         )
     built.save(out)
     click.echo(f"{out}: {len(built)} transitions, {len(built.table.sentences)} distinct sentences", err=True)
+
+
+@bank.command()
+@bank_argument
+@click.option("--search", required=True, help="The engine to fill, by URL; `tabon select --search` asks it.")
+@click.option(
+    "--distance",
+    "distances",
+    multiple=True,
+    default=["novelty"],
+    show_default=True,
+    help=f"One of {', '.join(DISTANCES)}; may be given several times.",
+)
+@says_no
+def index(bank_path: Path, search: str, distances: tuple[str, ...]) -> None:
+    """Fill a search engine with the transitions of BANK."""
+    engine = open_search(search)
+    with progress_bar("indexing transitions") as progress:
+        engine.prepare(TransitionBank.load(bank_path), distances, progress=progress)
 
 
 @bank.command()

@@ -17,8 +17,10 @@ from tabon.cli.shared_options import (
     encoder_option,
     name_of,
     no_store_option,
+    open_bank,
     open_store,
     says_no,
+    search_option,
     store_option,
     tell,
 )
@@ -97,6 +99,7 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
     help="Write here instead, in one step.",
 )
+@search_option
 @encoder_option
 @store_option
 @no_store_option
@@ -109,7 +112,7 @@ def select(queries: Any, bank: Path, out: Path | None, **options: Any) -> None: 
     the same, and the exit status is 1.
     """
     store = open_store(options["store"], no_store=options["no_store"])
-    selector: Chooser = selector_of(TransitionBank.load(bank), options, store)
+    selector: Chooser = selector_of(open_bank(bank, options["search"]), options, store)
     if options["abstain"] is not None or options["calibration"] is not None:
         selector = _Abstaining(selector, options["calibration"], options["abstain"] or 0.0)
     if out is None or str(out) == "-":

@@ -11,7 +11,9 @@ from typing import IO, ParamSpec, TypeVar
 
 import click
 
+from tabon.bank import TransitionBank
 from tabon.errors import BadInputError, TabonError
+from tabon.search import open_search
 from tabon.sentence_sets import Progress
 from tabon.sentence_store import SentenceStore
 
@@ -20,6 +22,10 @@ R = TypeVar("R")
 
 bank_option = click.option(
     "--bank", required=True, type=click.Path(path_type=Path), help="A bank made by `tabon bank build`."
+)
+search_option = click.option(
+    "--search",
+    help="The engine that searches the bank, by URL (see `tabon bank index`). Default: exact, in memory.",
 )
 encoder_option = click.option(
     "--encoder",
@@ -61,6 +67,14 @@ def name_of(stream: IO[bytes]) -> str:
 def open_store(path: Path | None, *, no_store: bool) -> SentenceStore | None:
     """Open the sentence store that the options ask for."""
     return None if no_store else SentenceStore(path or default_store())
+
+
+def open_bank(path: Path, search: str | None) -> TransitionBank:
+    """Open a bank, searched by the engine that a URL names."""
+    bank = TransitionBank.load(path)
+    if search is not None:
+        bank.search_with(open_search(search))
+    return bank
 
 
 def default_store() -> Path:

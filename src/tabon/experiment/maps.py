@@ -7,6 +7,7 @@ from tabon.bank import TransitionBank
 from tabon.distances import get_distance
 from tabon.encoders import Encoder
 from tabon.evaluation.cases import Case, Cases
+from tabon.nearest import ExactIndex
 from tabon.reports import Section
 from tabon.selector import Selector
 from tabon.sentence_sets import embed
@@ -24,7 +25,7 @@ def transition_maps(
 ) -> list[dict[str, Any]]:
     """Return the map of the first study whose drafts all have a direction of change, if there is one."""
     index = bank.section(SHOWN, DISTANCE).index
-    if index is None:
+    if not isinstance(index, ExactIndex):
         return []
     for case, moves in _moving(bank, cases, encoder, store):
         selector = Selector(bank, distance=DISTANCE, encoder=encoder, store=store, allow_bank_patients=True)

@@ -1,0 +1,20 @@
+"""What a search engine is to a bank."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tabon.bank import SectionBank, TransitionBank
+from tabon.reports import Section
+from tabon.sentence_sets import Progress
+
+
+class PreparedSearch(Protocol):
+    """A search that is filled once from a bank and asked many times."""
+
+    def prepare(
+        self, bank: TransitionBank, distances: Sequence[str], *, progress: Progress | None = None
+    ) -> None:
+        """Put the directions of a bank, under these distances, where they are searched."""
+
+    def section(self, bank: TransitionBank, section: Section, distance: str) -> SectionBank:
+        """Return one section's bank under one distance (eq. 7), searched by this engine."""
