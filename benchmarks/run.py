@@ -18,18 +18,24 @@ from encoding import encoding_lines
 from evaluation import evaluation_lines
 from fused_pool import fused_lines
 from generation import generation_lines
+from large_bank import large_bank_lines
+from paper_scale import paper_scale_lines
 from report_space import report_space_lines
+from rewards import rewards_lines
 from top_k import top_k_lines
 from transition_vectors import transition_lines
 
 BENCHMARKS = {
     "transitions": transition_lines,
     "top-k": top_k_lines,
+    "paper-scale": paper_scale_lines,
+    "large-bank": large_bank_lines,
     "encoding": encoding_lines,
     "generation": generation_lines,
     "evaluation": evaluation_lines,
     "report-space": report_space_lines,
     "fused": fused_lines,
+    "rewards": rewards_lines,
 }
 
 

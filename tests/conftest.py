@@ -1,5 +1,6 @@
-"""What holds for every test: no network, no deadlines for hypothesis."""
+"""What holds for every test: no network, no deadlines for hypothesis, a sample of the heavy ones."""
 
+import os
 import socket
 
 import pytest
@@ -9,6 +10,17 @@ settings.register_profile("tabon", deadline=None)
 settings.load_profile("tabon")
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+
+
+def pytest_collection_modifyitems(items):
+    """Without TABON_HEAVY, run the first heavy test of each file and leave out the others."""
+    if os.environ.get("TABON_HEAVY"):
+        return
+    heavy = sorted((item for item in items if item.get_closest_marker("heavy")), key=lambda item: item.nodeid)
+    sampled = {item.path: item for item in reversed(heavy)}
+    for item in heavy:
+        if sampled[item.path] is not item:
+            item.add_marker(pytest.mark.skip(reason="heavy: run by `make test-all`"))
 
 
 @pytest.fixture(autouse=True)

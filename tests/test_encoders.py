@@ -12,7 +12,7 @@ import pytest
 from tabon.encoders import checked_rows, load_encoder, loading
 from tabon.encoders.custom import CustomEncoder
 from tabon.encoders.loading import MINILM_WEIGHTS, HubModel, load_from_hub
-from tabon.encoders.sentence_transformer import BATCH, SentenceTransformerEncoder
+from tabon.encoders.sentence_transformer import CPU_TOKENS, SentenceTransformerEncoder
 from tabon.errors import EncoderError, MissingExtraError, UnknownNameError
 
 SENTENCES = [
@@ -271,4 +271,4 @@ def test_remote_code_is_never_trusted(monkeypatch, tmp_path):
 
 def test_batches_are_full_and_of_one_length():
     """The batch size stands in the fingerprint, since other batches give other bits."""
-    assert f"{BATCH} of one length" == load_encoder("minilm").fingerprint.batching
+    assert f"{CPU_TOKENS} tokens of one length" == load_encoder("minilm").fingerprint.batching

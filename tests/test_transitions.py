@@ -51,6 +51,30 @@ def test_the_size_of_stacks_does_not_change_a_bit(pairs, numbers):
         np.testing.assert_array_equal(one.directions, other.directions)
 
 
+@given(many_pairs, st.integers(2, 5))
+def test_threads_do_not_change_a_bit(pairs, workers):
+    """Stacks shared out among threads give the bits of one thread."""
+    prior, current = ragged(pairs)
+    alone = transitions(ALL, TABLE, prior=prior, current=current)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "STACK_NUMBERS", 50)
+        patch.setattr(module, "THREADED_NUMBERS", 0)
+        patch.setattr(module, "_cores", lambda: workers)
+        shared = transitions(ALL, TABLE, prior=prior, current=current)
+    for one, other in zip(alone, shared, strict=True):
+        np.testing.assert_array_equal(one.directions, other.directions)
+        np.testing.assert_array_equal(one.zero, other.zero)
+
+
+def test_an_error_in_a_thread_is_an_error(monkeypatch):
+    """What goes wrong in one stack is not lost among the others."""
+    monkeypatch.setattr(module, "THREADED_NUMBERS", 0)
+    monkeypatch.setattr(module, "_cores", lambda: 2)
+    both = RaggedSets.of([[1, 2], [3]])
+    with pytest.raises(AssertionError):
+        transitions([transition_of_nothing], TABLE, prior=both, current=both)
+
+
 @given(st.lists(sets, min_size=1, max_size=8))
 def test_no_change_is_exactly_zero(lists):
     """Equal sets give a zero row and the mark of it, under every distance."""

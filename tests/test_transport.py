@@ -1,6 +1,7 @@
 """Exact optimal transport: marginals, optimality, one solver against another."""
 
 import numpy as np
+import ot
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,3 +67,35 @@ def test_anything_but_the_optimum_is_an_error(monkeypatch):
     monkeypatch.setattr(transport, "MAX_PIVOTS", 1)
     with pytest.raises(TransportError, match="12 to 11 sentences did not converge"):
         optimal_plans(np.random.default_rng(0).random((12, 11)))
+
+
+@given(st.integers(2, 9), st.booleans(), st.integers(0, 2**32 - 1), st.sampled_from([None, 2, 3, 40]))
+def test_sorting_for_two_sentences_finds_the_solver_s_plan(others, flipped, seed, levels):
+    """Where a side has two sentences the plan has the simplex's bits, ties or not."""
+    costs = random_cost((8, 2, others), seed, levels=levels)
+    costs = costs.swapaxes(1, 2) if flipped else costs
+    solved = np.empty(costs.shape)
+    transport._solve(np.ascontiguousarray(costs), solved, np.arange(8))
+    np.testing.assert_array_equal(optimal_plans(costs), solved / (2 * others))
+
+
+@given(shapes, st.integers(0, 2**32 - 1), st.sampled_from([None, 2, 3]))
+def test_no_plan_is_dearer_than_pot_s(shape, seed, levels):
+    """The total is that of `ot.emd` within 1e-12, and whole-number flows add up to the last bit."""
+    costs = random_cost((3, *shape), seed, levels=levels)
+    for cost, plan in zip(costs, optimal_plans(costs), strict=True):
+        assert abs((plan * cost).sum() - (ot.emd([], [], cost) * cost).sum()) < 1e-12
+        flows = np.rint(plan * (shape[0] * shape[1]))
+        np.testing.assert_array_equal(flows / (shape[0] * shape[1]), plan)
+        assert set(flows.sum(axis=1)) == {shape[1]}
+        assert set(flows.sum(axis=0)) == {shape[0]}
+
+
+def test_clear_plans_of_two_need_no_solver(monkeypatch):
+    """Only ties go to the simplex where a side has two sentences."""
+    asked = []
+    monkeypatch.setattr(transport, "_solve", lambda _costs, _flows, which: asked.extend(which.tolist()))
+    costs = random_cost((50, 2, 5), 1)
+    costs[[3, 17]] = 0.5
+    optimal_plans(costs)
+    assert asked == [3, 17]

@@ -5,44 +5,40 @@ each section, and the provenance of each row. The vectors of every distance are
 a view of that, made on first use. So one bank serves all distances.
 """
 
-import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tabon.bank_files import BankFile, bank_file, read_bank_file, write_bank_file
-from tabon.distances import DISTANCES, get_distance
+from tabon.bank_building import built_file, memory_spool, spools_beside
+from tabon.bank_files import BankFile, read_bank_file, write_bank_file
+from tabon.bank_parts import BANK_FORMAT, Patients, Provenance, SetPairs, bank_arrays, pairs_from, table_from
+from tabon.distances import get_distance
 from tabon.encoders import Encoder, SentenceEncoder, load_encoder
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
 from tabon.nearest import ExactIndex, Index
 from tabon.records import Transition
 from tabon.reports import SECTIONS, Section
-from tabon.sentence_sets import Ids, Progress, RaggedSets, SentenceTable, embed
+from tabon.sentence_sets import Ids, Progress
 from tabon.sentence_store import SentenceStore
-from tabon.sentences import split_sentences
-from tabon.signature import Fingerprint
 from tabon.transitions import Transitions, transitions
 
-BANK_FORMAT = 2
+__all__ = [
+    "BANK_FORMAT",
+    "EXACT",
+    "SectionBank",
+    "SectionSearch",
+    "SetPairs",
+    "TransitionBank",
+    "bank_arrays",
+    "bank_transitions",
+    "build_bank_file",
+    "section_bank",
+]
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SetPairs:
-    """The prior and current sentence sets of one section; empty where a report lacks it."""
-
-    prior: RaggedSets
-    current: RaggedSets
-
-    def present(self) -> Ids:
-        """Return the rows that have the section on both sides."""
-        return np.flatnonzero((self.prior.lengths > 0) & (self.current.lengths > 0))
+EXACT = "exact"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +48,7 @@ class SectionBank:
     index: Index | None  # over the rows that have a direction; None where none has
     rows: Ids  # bank row of each index row
     zero_rows: Ids  # bank rows whose transition is zero
+    search: str = EXACT  # how distances are found, where that may change them
 
     def __len__(self) -> int:
         """Count the transitions."""
@@ -76,9 +73,12 @@ class TransitionBank:
         self.sha256 = file.sha256
         self.fingerprint: Mapping[str, Any] = file.facts["fingerprint"]
         self.zero_shares: Mapping[str, Mapping[str, float]] = file.facts["zero_shares"]
-        self.provenance: tuple[Mapping[str, Any], ...] = tuple(_from_bytes(file.arrays["provenance"]))
-        self.table = SentenceTable(tuple(_from_bytes(file.arrays["sentences"])), file.arrays["vectors"])
-        self.pairs = {section: _pairs_from(file, section) for section in SECTIONS}
+        self.provenance: Sequence[Mapping[str, Any]] = Provenance(
+            file.arrays["provenance"], file.arrays["provenance.offsets"]
+        )
+        self.patients = Patients(file.arrays["patients"], self.provenance)
+        self.table = table_from(file)
+        self.pairs = pairs_from(file)
 
     @classmethod
     def build(
@@ -89,27 +89,10 @@ class TransitionBank:
         store: SentenceStore | None = None,
         progress: Progress | None = None,
     ) -> "TransitionBank":
-        """Split, embed and keep training transitions."""
-        loaded = load_encoder(encoder)
-        kept = _with_distinct_ids(transitions)
-        split = {section: [_sides(transition, section) for transition in kept] for section in SECTIONS}
-        sentences = (text for sides in split.values() for side in sides for part in side for text in part)
-        table = embed(sentences, loaded, store=store, progress=progress)
-        pairs = {
-            section: SetPairs(*(table.rows_of(side) for side in zip(*sides, strict=True)))
-            for section, sides in split.items()
-        }
-        if not any(len(both.present()) for both in pairs.values()):
-            raise BadInputError(
-                "no transition has findings, or impression, in both of its reports; check the sections"
-            )
-        facts = {
-            "format": BANK_FORMAT,
-            "fingerprint": asdict(Fingerprint.of(loaded)),
-            "zero_shares": _zero_shares(table, pairs),
-        }
-        provenance = [transition.provenance() for transition in kept]
-        return cls(bank_file(facts, dict(bank_arrays(table, pairs, provenance))))
+        """Split, embed and keep training transitions; in memory, see `build_bank_file`."""
+        return cls(
+            built_file(transitions, load_encoder(encoder), memory_spool, store=store, progress=progress)
+        )
 
     @classmethod
     def load(cls, path: str | Path, *, verify: bool = True) -> "TransitionBank":
@@ -131,14 +114,14 @@ class TransitionBank:
         return len(self.provenance)
 
     @cached_property
-    def patients(self) -> frozenset[str]:
-        """Return the patients whose transitions fill the bank."""
-        return frozenset(str(row["patient"]) for row in self.provenance if row.get("patient") is not None)
-
-    @cached_property
     def known_sentences(self) -> Mapping[str, Matrix]:
         """Return the vectors of the bank's own sentences, by text."""
         return dict(zip(self.table.sentences, self.table.vectors, strict=True))
+
+    def name_under(self, distance: str) -> str:
+        """Return what a signature calls this bank: its sum, and how it is searched where that may matter."""
+        searches = {self.section(section, distance).search for section in SECTIONS} - {EXACT}
+        return "+".join([self.sha256[:12], *sorted(searches)])
 
     def search_with(self, search: SectionSearch | None) -> None:
         """Let another engine search this bank from now on; None is the exact search in memory."""
@@ -152,6 +135,25 @@ class TransitionBank:
             made = section_bank if self._search is None else self._search.section
             self._sections[key] = made(self, section, distance)
         return self._sections[key]
+
+
+def build_bank_file(
+    transitions: Iterable[Transition],
+    path: str | Path,
+    *,
+    encoder: str | Path | SentenceEncoder | Encoder = "minilm",
+    store: SentenceStore | None = None,
+    progress: Progress | None = None,
+) -> TransitionBank:
+    """Write the bank of many transitions; memory grows with distinct sentences, hardly with transitions.
+
+    The bytes are those of `TransitionBank.build`. The file appears whole or not at all.
+    """
+    path = Path(path)
+    loaded = load_encoder(encoder)
+    with spools_beside(path) as open_spool:
+        write_bank_file(path, built_file(transitions, loaded, open_spool, store=store, progress=progress))
+    return TransitionBank.load(path, verify=False)
 
 
 def section_bank(bank: TransitionBank, section: Section, distance: str) -> SectionBank:
@@ -168,72 +170,3 @@ def bank_transitions(bank: TransitionBank, section: Section, distance: str, rows
     prior, current = pairs.prior.take(rows), pairs.current.take(rows)
     [found] = transitions([get_distance(distance)], bank.table.vectors, prior=prior, current=current)
     return found
-
-
-def _zero_shares(table: SentenceTable, pairs: Mapping[Section, SetPairs]) -> dict[str, dict[str, float]]:
-    """Return the share of transitions without a direction, by section and distance."""
-    shares: dict[str, dict[str, float]] = {}
-    for section, both in pairs.items():
-        present = both.present()
-        prior, current = both.prior.take(present), both.current.take(present)
-        found = transitions(
-            [get_distance(name) for name in DISTANCES], table.vectors, prior=prior, current=current
-        )
-        shares[section] = {
-            name: float(part.zero.mean()) if len(present) else 0.0
-            for name, part in zip(DISTANCES, found, strict=True)
-        }
-    return shares
-
-
-def _sides(transition: Transition, section: Section) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the prior and the current sentences of one section."""
-    prior, current = transition.prior.section(section), transition.current.section(section)
-    return split_sentences(prior), split_sentences(current)
-
-
-def _with_distinct_ids(transitions: Iterable[Transition]) -> list[Transition]:
-    """Each row of a bank is cited by its id, so there are some and ids differ."""
-    kept = list(transitions)
-    if not kept:
-        raise BadInputError("a bank needs at least one transition; give it the training split")
-    identity, count = Counter(transition.id for transition in kept).most_common(1)[0]
-    if count > 1:
-        raise BadInputError(
-            f"transition id {identity!r} occurs {count} times; give each transition its own id"
-        )
-    return kept
-
-
-def bank_arrays(
-    table: SentenceTable, pairs: Mapping[Section, SetPairs], provenance: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of a bank file."""
-    yield "vectors", table.vectors.astype("<f4")
-    yield "sentences", _to_bytes(list(table.sentences))
-    yield "provenance", _to_bytes(list(provenance))
-    for section, sides in pairs.items():
-        for side, sets in (("prior", sides.prior), ("current", sides.current)):
-            yield f"{section}.{side}.ids", sets.ids.astype("<i8")
-            yield f"{section}.{side}.offsets", sets.offsets.astype("<i8")
-            written = sets.ids if sets.written is None else sets.written
-            yield f"{section}.{side}.written", written.astype("<i8")
-
-
-def _pairs_from(file: BankFile, section: Section) -> SetPairs:
-    """Read the two ragged sides of a section."""
-    sides = (
-        RaggedSets(*(file.arrays[f"{section}.{side}.{part}"] for part in ("ids", "offsets", "written")))
-        for side in ("prior", "current")
-    )
-    return SetPairs(*sides)
-
-
-def _to_bytes(value: object) -> NDArray[np.uint8]:
-    """Return JSON as an array of bytes."""
-    return np.frombuffer(json.dumps(value, sort_keys=True).encode(), dtype=np.uint8)
-
-
-def _from_bytes(data: NDArray[np.uint8]) -> Any:  # noqa: ANN401
-    """Read JSON from an array of bytes."""
-    return json.loads(bytes(data))

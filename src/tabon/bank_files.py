@@ -6,28 +6,47 @@ The header names each blob's type, shape, place and sha256. Blobs lie end to end
 each filled up with zeros to a multiple of 64 bytes, fill included in its sum; the
 file ends where the last one ends. So every byte is covered by some check.
 Writing goes to a temporary name, is synced, and takes its name in one step: a
-reader sees the old file or the new one. Nothing in it is ever executed.
+reader sees the old file or the new one. Nothing in it is ever executed. Arrays
+go in and out piece by piece, so a file may be larger than memory.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabon.atomic_files import replacing
-from tabon.errors import BadInputError, BankDamagedError
+from tabon.errors import BadInputError, BankDamagedError, TabonError
 
-MAGIC = b"TABONBK1"
 ALIGNMENT = 64
 MAX_HEADER = 1 << 24
-DTYPES = frozenset({"<f4", "<i8", "|u1"})
+HEADER_ROOM = 1 << 14  # kept free for a header that is written last
+CHUNK = 1 << 24  # bytes that are summed or written at once
+DTYPES = frozenset({"<f2", "<f4", "<i4", "<i8", "<u8", "|u1"})
 
 Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """What a file of arrays is: how it begins, and how a missing or damaged one is refused."""
+
+    magic: bytes
+    missing: Callable[[Path], TabonError]
+    damaged: Callable[[Path, str], TabonError]
+
+
+BANK = FileKind(
+    magic=b"TABONBK1",
+    missing=lambda path: BadInputError(f"there is no bank at {path}; make one with `tabon bank build`"),
+    damaged=BankDamagedError,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,87 +60,151 @@ class BankFile:
 
 def bank_file(facts: Mapping[str, Any], arrays: Arrays) -> BankFile:
     """Return a bank as it would lie on disk, with its sum."""
-    return BankFile(facts, arrays, _head(facts, arrays)[-32:].hex())
+    return BankFile(facts, arrays, _bank_head(facts, arrays)[-32:].hex())
 
 
 def write_bank_file(path: Path, file: BankFile) -> None:
     """Write a bank file in one step; on failure the old file stays."""
     with replacing(path) as out:
-        out.write(_head(file.facts, file.arrays))
+        out.write(_bank_head(file.facts, file.arrays))
         for array in file.arrays.values():
-            out.write(_padded(array))
+            for piece in _padded(array):
+                out.write(piece)
 
 
-def read_bank_file(path: Path, *, verify: bool = True) -> BankFile:
-    """Open a bank file; with `verify`, every byte is checked before anything is used."""
+def read_bank_file(
+    path: Path, *, verify: bool = True, kind: FileKind = BANK, unchecked: Collection[str] = ()
+) -> BankFile:
+    """Open a file of arrays; with `verify`, every byte but the `unchecked` blobs is checked before use."""
     try:
         data = np.memmap(path, dtype=np.uint8, mode="r")
     except FileNotFoundError:
-        raise BadInputError(f"there is no bank at {path}; make one with `tabon bank build`") from None
+        raise kind.missing(path) from None
     except (ValueError, OSError) as error:
-        raise BankDamagedError(path, f"it cannot be opened ({type(error).__name__})") from error
-    header, start, digest = _read_head(path, data)
-    arrays = _read_blobs(path, data, header, start, verify=verify)
+        raise kind.damaged(path, f"it cannot be opened ({type(error).__name__})") from error
+    header, start, digest = _read_head(path, data, kind)
+    arrays = dict(_read_blobs(path, data, header, start, kind))
+    if verify:
+        _check_sums(path, data, header, start, kind, unchecked)
     return BankFile(header["facts"], arrays, digest)
 
 
-def _padded(array: NDArray[Any]) -> bytes:
-    """Return an array's bytes, filled up to the alignment."""
-    data = np.ascontiguousarray(array).tobytes()
-    return data + bytes(-len(data) % ALIGNMENT)
+class ArrayWriter:
+    """A file of arrays that is written front to back; its header is filled in at the end."""
+
+    def __init__(self, out: IO[bytes], kind: FileKind) -> None:
+        """Leave room for the header."""
+        self._out, self._kind = out, kind
+        self._entries: list[dict[str, Any]] = []
+        out.write(bytes(HEADER_ROOM))
+
+    def add(self, name: str, blocks: Iterable[NDArray[Any]]) -> None:
+        """Write one blob, given as blocks of rows; the first may be empty, but has its type and width."""
+        total, length, shape, dtype = sha256(), 0, [0], np.dtype("|u1")
+        for block in blocks:
+            dtype, shape = block.dtype, [shape[0] + len(block), *block.shape[1:]]
+            for piece in _pieces(block):
+                total.update(piece)
+                length += self._out.write(piece)
+        fill = bytes(-length % ALIGNMENT)
+        total.update(fill)
+        self._out.write(fill)
+        self._entries.append(_entry(name, dtype, shape, length + len(fill), total.hexdigest()))
+
+    def finish(self, facts: Mapping[str, Any]) -> None:
+        """Write the header."""
+        head = _head(self._entries, facts, self._kind, room=HEADER_ROOM)
+        if len(head) > HEADER_ROOM:
+            raise BadInputError(f"the header has {len(head)} bytes, there is room for {HEADER_ROOM}")
+        self._out.seek(0)
+        self._out.write(head)
 
 
-def _entry(name: str, array: NDArray[Any]) -> dict[str, Any]:
+@contextmanager
+def array_writer(path: Path, kind: FileKind) -> Iterator[ArrayWriter]:
+    """Give a writer of a file that takes its name when the block ends well."""
+    with replacing(path) as out:
+        yield ArrayWriter(out, kind)
+
+
+def _pieces(array: NDArray[Any]) -> Iterator[memoryview]:
+    """Yield an array's bytes, some megabytes at a time."""
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return (flat[start : start + CHUNK].data for start in range(0, len(flat), CHUNK))
+
+
+def _padded(array: NDArray[Any]) -> Iterator[memoryview | bytes]:
+    """Yield an array's bytes, filled up to the alignment."""
+    yield from _pieces(array)
+    yield bytes(-array.nbytes % ALIGNMENT)
+
+
+def _entry(name: str, dtype: np.dtype[Any], shape: list[int], length: int, digest: str) -> dict[str, Any]:
     """Describe one blob."""
-    data = _padded(array)
-    digest = sha256(data).hexdigest()
-    return {
-        "name": name,
-        "dtype": array.dtype.str,
-        "shape": list(array.shape),
-        "length": len(data),
-        "sha256": digest,
-    }
+    return {"name": name, "dtype": dtype.str, "shape": shape, "length": length, "sha256": digest}
 
 
-def _head(facts: Mapping[str, Any], arrays: Arrays) -> bytes:
-    """Lay out everything before the first blob."""
-    entries = [_entry(name, array) for name, array in arrays.items()]
+def _bank_head(facts: Mapping[str, Any], arrays: Arrays) -> bytes:
+    """Lay out everything before the first blob of a bank."""
+    entries = []
+    for name, array in arrays.items():
+        total = sha256()
+        for piece in _padded(array):
+            total.update(piece)
+        length = array.nbytes + -array.nbytes % ALIGNMENT
+        entries.append(_entry(name, array.dtype, list(array.shape), length, total.hexdigest()))
+    return _head(entries, facts, BANK)
+
+
+def _head(entries: list[dict[str, Any]], facts: Mapping[str, Any], kind: FileKind, room: int = 0) -> bytes:
+    """Lay out everything before the first blob, filled up with blanks to the room it has."""
     header = json.dumps({"blobs": entries, "facts": facts}, sort_keys=True).encode()
-    header += b" " * (-(len(MAGIC) + 8 + len(header) + 32) % ALIGNMENT)
-    head = MAGIC + len(header).to_bytes(8, "little") + header
+    taken = len(kind.magic) + 8 + len(header) + 32
+    header += b" " * max(-taken % ALIGNMENT, room - taken)
+    head = kind.magic + len(header).to_bytes(8, "little") + header
     return head + sha256(head).digest()
 
 
-def _read_head(path: Path, data: NDArray[np.uint8]) -> tuple[dict[str, Any], int, str]:
+def _read_head(path: Path, data: NDArray[np.uint8], kind: FileKind) -> tuple[dict[str, Any], int, str]:
     """Return the header, where the blobs start, and the header's sum."""
-    if bytes(data[:8]) != MAGIC:
-        raise BankDamagedError(path, "it does not begin like one")
+    if bytes(data[:8]) != kind.magic:
+        raise kind.damaged(path, "it does not begin like one")
     length = int.from_bytes(bytes(data[8:16]), "little")
     if length > MAX_HEADER or 16 + length + 32 > len(data):
-        raise BankDamagedError(path, f"its header is cut off at {len(data)} bytes")
+        raise kind.damaged(path, f"its header is cut off at {len(data)} bytes")
     end = 16 + length
     digest = sha256(data[:end].data).digest()
     if digest != bytes(data[end : end + 32]):
-        raise BankDamagedError(path, "its header was changed")
+        raise kind.damaged(path, "its header was changed")
     return json.loads(bytes(data[16:end])), end + 32, digest.hex()
 
 
 def _read_blobs(
-    path: Path, data: NDArray[np.uint8], header: dict[str, Any], start: int, *, verify: bool
-) -> Arrays:
-    """Return the arrays as views of the file."""
+    path: Path, data: NDArray[np.uint8], header: dict[str, Any], start: int, kind: FileKind
+) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield the arrays by name, as views of the file."""
     if start + sum(entry["length"] for entry in header["blobs"]) != len(data):
-        raise BankDamagedError(path, f"it has {len(data)} bytes, its header speaks of another length")
-    arrays: dict[str, NDArray[Any]] = {}
+        raise kind.damaged(path, f"it has {len(data)} bytes, its header speaks of another length")
     for entry in header["blobs"]:
-        blob = data[start : start + entry["length"]]
-        if verify and sha256(blob.data).hexdigest() != entry["sha256"]:
-            raise BankDamagedError(path, f"its part {entry['name']!r} was changed")
         if entry["dtype"] not in DTYPES:
-            raise BankDamagedError(path, f"its part {entry['name']!r} has an unknown type")
+            raise kind.damaged(path, f"its part {entry['name']!r} has an unknown type")
         dtype = np.dtype(entry["dtype"])
         size = int(np.prod(entry["shape"], dtype=np.int64)) * dtype.itemsize
-        arrays[entry["name"]] = blob[:size].view(dtype).reshape(entry["shape"])
+        yield entry["name"], data[start : start + size].view(dtype).reshape(entry["shape"])
         start += entry["length"]
-    return arrays
+
+
+def _check_sums(  # the parts of one open file
+    path: Path,
+    data: NDArray[np.uint8],
+    header: dict[str, Any],
+    start: int,
+    kind: FileKind,
+    unchecked: Collection[str],
+) -> None:
+    """Refuse a file with a changed blob."""
+    for entry in header["blobs"]:
+        blob = data[start : start + entry["length"]]
+        if entry["name"] not in unchecked and sha256(blob.data).hexdigest() != entry["sha256"]:
+            raise kind.damaged(path, f"its part {entry['name']!r} was changed")
+        start += entry["length"]

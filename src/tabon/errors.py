@@ -10,6 +10,8 @@ in it, report text may not.
   - BankDamagedError     (ValueError)    the bank's bytes are not what was written
   - EncoderError         (RuntimeError)  an encoder is missing or answered nonsense
   - TransportError       (RuntimeError)  the transport solver did not reach the optimum
+  - SearchServiceError   (RuntimeError)  a search service is away, or its answer cannot be trusted
+  - EngineError          (RuntimeError)  the engine that does the work is away, or unlike this machine
   - UnknownNameError     (LookupError)   no such distance, encoder or policy
   - MetricUnavailableError (RuntimeError) a metric cannot be measured on this machine
   - MissingExtraError    (ImportError)   an optional dependency is not installed
@@ -57,6 +59,14 @@ class EncoderError(TabonError, RuntimeError):
 
 class TransportError(TabonError, RuntimeError):
     """The transport solver stopped before the optimum."""
+
+
+class SearchServiceError(TabonError, RuntimeError):
+    """A search service cannot be reached, or its answer cannot be trusted."""
+
+
+class EngineError(TabonError, RuntimeError):
+    """The engine that does the work cannot be reached, lost a piece, or is not like this machine."""
 
 
 class UnknownNameError(TabonError, LookupError):

@@ -50,6 +50,8 @@ class Index(Protocol):
 class ExactIndex:
     """Distinct unit rows of a bank, laid out for the blocked product."""
 
+    block = QUERY_BLOCK  # queries at once
+
     def __init__(self, rows: Matrix) -> None:
         """Find the distinct rows and remember which bank rows share them."""
         first, self._copies, self._starts = distinct_rows(rows)
@@ -86,17 +88,15 @@ class ExactIndex:
         rows = np.empty((len(queries), k), dtype=np.int64)
 
         def fill(start: int) -> None:
-            block = slice(start, start + QUERY_BLOCK)
+            block = slice(start, start + self.block)
             distances[block], rows[block] = self._search_block(queries[block], k)
 
-        _each(fill, range(0, len(queries), QUERY_BLOCK))
+        _each(fill, range(0, len(queries), self.block))
         return Neighbours(distances, rows)
 
     def _search_block(self, queries: Matrix, k: int) -> tuple[NDArray[np.float64], Ids]:
         """Search one block of queries: pre-select, measure again, sort, cut at k."""
-        similarity = queries @ self._distinct.T
-        similarity[:, self._count :] = ABSENT
-        query, column = self._preselect(similarity, min(k, self._count))
+        query, column = self._candidates(queries, min(k, self._count))
         distance = pair_distances(queries, self._distinct, query, column)
         query, distance, row = self._with_copies(query, distance, column)
         order = np.lexsort((row, distance, query))
@@ -104,10 +104,11 @@ class ExactIndex:
         best = order[first[:, None] + np.arange(k)]
         return distance[best], row[best]
 
-    def _preselect(self, similarity: Matrix, k: int) -> tuple[Ids, Ids]:
+    def _candidates(self, queries: Matrix, k: int) -> tuple[Ids, Ids]:
         """Return (query, column) of all that can be among the k nearest, by query."""
-        error = self._distinct.shape[1] * 2.0**-24  # bounds the rounding of one product
-        slack = np.float32(4.0 * error)  # of two products, both ways: docs/decisions/exact-search.md
+        similarity = queries @ self._distinct.T
+        similarity[:, self._count :] = ABSENT
+        slack = np.float32(rounding_slack(self._distinct.shape[1]))
         folded = similarity.reshape(len(similarity), FOLD, self._groups)
         if k > self._groups:
             query, column = np.nonzero(similarity > ABSENT)
@@ -127,6 +128,14 @@ class ExactIndex:
         within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
         row = self._copies[np.repeat(self._starts[column], counts) + within]
         return np.repeat(query, counts), np.repeat(distance, counts), row
+
+
+def rounding_slack(dimension: int) -> float:
+    """Return how far two float32 products of unit rows can be out of order by rounding alone.
+
+    Each is off by at most d·2⁻²⁴; two of them, both ways: docs/decisions/exact-search.md.
+    """
+    return 4.0 * dimension * 2.0**-24
 
 
 def check_neighbours(k: int, size: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon._registry import check_name
-from tabon.bank import TransitionBank
+from tabon.bank import EXACT, TransitionBank
 from tabon.distances import DISTANCES, get_distance
 from tabon.encoders import Encoder, SentenceEncoder, load_encoder
 from tabon.errors import BadInputError, EncoderError
@@ -111,9 +111,14 @@ class Selector:
                 zero=self.zero,
                 empty=EMPTY_POLICY,
                 solver=SOLVER if self.distance == "cost-ot" else "none",
-                bank=self.bank.sha256[:12],
+                bank="+".join([self.bank.sha256[:12], *self._searches()]),
             )
         )
+
+    def _searches(self) -> list[str]:
+        """Return the ways of searching that may change distances; none for the exact one."""
+        sections = [self.bank.section(section, self.distance) for section in SECTIONS]
+        return sorted({section.search for section in sections} - {EXACT})
 
     def _neighbours_in(self, section: Section) -> int:
         """Return k in this section's bank; 0 where that bank is empty."""
@@ -254,4 +259,6 @@ def encoder_of(bank: TransitionBank) -> str:
             f"the bank was built with the encoder {name!r}; pass that encoder (--encoder FOLDER)"
         )
     revision = str(bank.fingerprint["revision"])
-    return f"{name}@{revision}" if "/" in name else name
+    precision = str(bank.fingerprint["precision"]).partition(" ")[0]
+    where = "" if precision == "float32" else f"?precision={precision}&device=cuda"
+    return f"{name}@{revision}{where}" if "/" in name else f"{name}{where}"

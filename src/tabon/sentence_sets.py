@@ -20,7 +20,7 @@ from tabon.sentence_store import SentenceStore
 Ids = NDArray[np.int64]
 Progress = Callable[[int, int], None]  # done, total
 
-ENCODE_AT_ONCE = 2048
+ENCODE_AT_ONCE = 2048  # unless the encoder knows better
 SET_MODE = "multiset"  # repeated sentences count as often as they stand there
 
 
@@ -84,6 +84,11 @@ class SentenceTable:
     sentences: tuple[str, ...]
     vectors: Matrix  # (len(sentences), d)
 
+    @classmethod
+    def empty(cls, sentences: Sequence[str], dimension: int) -> "SentenceTable":
+        """Return a table whose vectors are still to be filled in."""
+        return cls(tuple(sentences), np.empty((len(sentences), dimension), dtype=np.float32))
+
     def rows_of(self, sets: Iterable[Sequence[str]]) -> RaggedSets:
         """Return the sentence sets of many report sections as row numbers (eq. 1)."""
         row = {sentence: number for number, sentence in enumerate(self.sentences)}
@@ -110,34 +115,47 @@ def embed(
     progress: Progress | None = None,
 ) -> SentenceTable:
     """Embed each distinct sentence once: from what is known, the store, or the encoder."""
-    distinct = sorted(set(sentences))
-    found = {} if known is None else {text: known[text] for text in distinct if text in known}
-    missing = [text for text in distinct if text not in found]
+    table = SentenceTable.empty(sorted(set(sentences)), encoder.fingerprint.dimension)
+    missing = _fill(table, range(len(table.sentences)), known or {})
     if store is not None and missing:
-        found |= store.read(encoder.fingerprint, missing)
-        missing = [text for text in missing if text not in found]
-    found |= _encode(missing, encoder, store, progress)
-    vectors = np.empty((len(distinct), encoder.fingerprint.dimension), dtype=np.float32)
-    for number, text in enumerate(distinct):
-        vectors[number] = found[text]
-    return SentenceTable(tuple(distinct), vectors)
+        missing = _fill(
+            table, missing, store.read(encoder.fingerprint, [table.sentences[i] for i in missing])
+        )
+    _encode(table, missing, encoder, store, progress)
+    return table
+
+
+def _fill(table: SentenceTable, rows: Iterable[int], known: Mapping[str, Matrix]) -> list[int]:
+    """Fill in the rows that are known and return the others."""
+    missing = []
+    for row in rows:
+        vector = known.get(table.sentences[row])
+        if vector is None:
+            missing.append(row)
+        else:
+            table.vectors[row] = vector
+    return missing
 
 
 def _encode(
-    sentences: list[str], encoder: Encoder, store: SentenceStore | None, progress: Progress | None
-) -> dict[str, Matrix]:
-    """Encode sentences some thousands at a time, and keep each lot before the next.
+    table: SentenceTable,
+    missing: list[int],
+    encoder: Encoder,
+    store: SentenceStore | None,
+    progress: Progress | None,
+) -> None:
+    """Encode rows some thousands at a time, and keep each lot before the next.
 
     Lots are of like length, which lets an encoder fill its batches.
     """
-    found: dict[str, Matrix] = {}
-    by_length = sorted(sentences, key=len)
-    for start in range(0, len(sentences), ENCODE_AT_ONCE):
-        lot = by_length[start : start + ENCODE_AT_ONCE]
+    by_length = sorted(missing, key=lambda row: len(table.sentences[row]))
+    size = int(getattr(encoder, "lot", ENCODE_AT_ONCE))
+    for start in range(0, len(missing), size):
+        rows = by_length[start : start + size]
+        lot = [table.sentences[row] for row in rows]
         vectors = checked_rows(encoder.encode(lot), len(lot), encoder.fingerprint.dimension)
         if store is not None:
             store.write(encoder.fingerprint, lot, vectors)
-        found.update(zip(lot, vectors, strict=True))
+        table.vectors[rows] = vectors
         if progress is not None:
-            progress(start + len(lot), len(sentences))
-    return found
+            progress(start + len(lot), len(missing))

@@ -2,15 +2,20 @@
 
 Pairs of one shape (n prior, m current sentences) go through the set distances
 as one stack that fits the processor's cache. That grouping is the only batching
-code there is. Costs are worked out once for all the distances asked for.
+code there is. Costs are worked out once for all the distances asked for. Where
+there is much to do, stacks are shared out among threads; no bit depends on it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from tabon.distances import Distance, Stack, cosine_cost
 from tabon.encoders.protocol import Matrix
@@ -18,7 +23,10 @@ from tabon.errors import EmptySectionError
 from tabon.sentence_sets import Ids, RaggedSets
 
 STACK_NUMBERS = 200_000  # numbers in one stack at most: under two megabytes
+THREADED_NUMBERS = 4_000_000  # with fewer numbers in all, threads are not worth their start
 NORM_FLOOR = 1e-6  # a shorter transition has no direction that could be trusted
+
+Shaped = tuple[int, int, Ids]  # n, m and the pairs of that shape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,11 +53,40 @@ def transitions(
     dimension = vectors.shape[1]
     directions = np.empty((len(distances), len(prior), dimension), dtype=np.float32)
     zero = np.empty((len(distances), len(prior)), dtype=bool)
-    for n, m, pairs in groups_of_one_shape(prior.lengths, current.lengths, dimension):
+
+    def fill(stack: Shaped) -> None:
+        n, m, pairs = stack
         ids = np.concatenate([prior.stack(pairs, n), current.stack(pairs, m)], axis=1)
         units, none = directions_of(_displacements(distances, vectors[ids].astype(np.float64), n))
         directions[:, pairs], zero[:, pairs] = units.swapaxes(0, 1), none.T
+
+    numbers = (len(prior.ids) + len(current.ids)) * dimension
+    _each(
+        fill,
+        groups_of_one_shape(prior.lengths, current.lengths, dimension),
+        1 if numbers < THREADED_NUMBERS else _cores(),
+    )
     return [Transitions(*pair) for pair in zip(directions, zero, strict=True)]
+
+
+def _each(work: Callable[[Shaped], None], stacks: Iterator[Shaped], workers: int) -> None:
+    """Do the work of each stack, in threads where there are several workers."""
+    if workers == 1:
+        deque(map(work, stacks), maxlen=0)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        deque(pool.map(work, stacks), maxlen=0)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Return the handle to the BLAS library's own threads."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _cores() -> int:
+    """Count the threads that the BLAS library may use: as many are used here."""
+    return max([library["num_threads"] for library in _libraries().info()], default=1)
 
 
 def _displacements(distances: Sequence[Distance], both: Stack, n: int) -> Stack:
@@ -75,7 +112,7 @@ def directions_of(displacements: Stack) -> tuple[Stack, NDArray[np.bool_]]:
     return displacements, zero
 
 
-def groups_of_one_shape(ns: Ids, ms: Ids, dimension: int) -> Iterator[tuple[int, int, Ids]]:
+def groups_of_one_shape(ns: Ids, ms: Ids, dimension: int) -> Iterator[Shaped]:
     """Yield (n, m, pairs) in stacks of bounded size."""
     order = np.lexsort((ms, ns))
     shapes = np.stack([ns[order], ms[order]], axis=1)

@@ -1,14 +1,16 @@
 """`tabon bank build|info|verify`."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import click
 
-from tabon.bank import TransitionBank
+from tabon.bank import TransitionBank, build_bank_file
 from tabon.cli.shared_options import (
     encoder_option,
+    engine_option,
     name_of,
     no_store_option,
     open_store,
@@ -17,11 +19,17 @@ from tabon.cli.shared_options import (
     store_option,
 )
 from tabon.distances import DISTANCES
+from tabon.engines import open_engine
 from tabon.errors import BadInputError
 from tabon.records import read_transitions
 from tabon.search import open_search
+from tabon.search.protocol import StoredSearch
 
 bank_argument = click.argument("bank_path", metavar="BANK", type=click.Path(path_type=Path))
+
+stored_search_option = click.option(
+    "--search", help="An index made by `tabon bank index`, such as index:FOLDER, to look at too."
+)
 
 
 @click.group()
@@ -34,25 +42,26 @@ def bank() -> None:
 @click.option(
     "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The bank file to write."
 )
+@engine_option
 @encoder_option
 @store_option
 @no_store_option
 @says_no
-def build(transitions: Any, out: Path, encoder: str | None, store: Path | None, no_store: bool) -> None:  # noqa: ANN401, FBT001
+def build(transitions: Any, out: Path, *, engine: str, encoder: str | None, **options: Any) -> None:  # noqa: ANN401
     """Build a bank from TRANSITIONS (JSON Lines; `-` reads standard input).
 
     The file at --out appears whole or not at all.
     """
     if str(out) == "-":
         raise BadInputError("a bank cannot go to standard output; give --out the name of a file")
-    with progress_bar("embedding sentences") as progress:
-        built = TransitionBank.build(
+    with closing(open_engine(engine)) as where, progress_bar("embedding sentences") as progress:
+        built = build_bank_file(
             read_transitions(transitions, name=name_of(transitions)),
-            encoder=encoder or "minilm",
-            store=open_store(store, no_store=no_store),
+            out,
+            encoder=where.encoder(encoder or "minilm"),
+            store=open_store(options["store"], no_store=options["no_store"]),
             progress=progress,
         )
-    built.save(out)
     click.echo(f"{out}: {len(built)} transitions, {len(built.table.sentences)} distinct sentences", err=True)
 
 
@@ -77,19 +86,34 @@ def index(bank_path: Path, search: str, distances: tuple[str, ...]) -> None:
 
 @bank.command()
 @bank_argument
+@stored_search_option
 @says_no
-def info(bank_path: Path) -> None:
+def info(bank_path: Path, search: str | None) -> None:
     """Print what a bank is made of, as JSON."""
-    click.echo(json.dumps(bank_info(TransitionBank.load(bank_path)), indent=2))
+    loaded = TransitionBank.load(bank_path)
+    stored = {} if search is None else {"search": stored_search(search).describe(loaded)}
+    click.echo(json.dumps({**bank_info(loaded), **stored}, indent=2))
 
 
 @bank.command()
 @bank_argument
+@stored_search_option
 @says_no
-def verify(bank_path: Path) -> None:
+def verify(bank_path: Path, search: str | None) -> None:
     """Check every byte of a bank."""
     loaded = TransitionBank.load(bank_path)
+    found = [] if search is None else stored_search(search).verify(loaded)
     click.echo(f"{bank_path}: whole, {len(loaded)} transitions, sha256 {loaded.sha256}")
+    for line in found:
+        click.echo(line)
+
+
+def stored_search(url: str) -> StoredSearch:
+    """Return the engine that a URL names, if it keeps files that can be looked at."""
+    engine = open_search(url)
+    if not isinstance(engine, StoredSearch):
+        raise BadInputError(f"{url.partition(':')[0]} keeps no files to look at; leave --search out")
+    return engine
 
 
 def bank_info(loaded: TransitionBank) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from tabon.cli.shared_options import (
     encoder_option,
     name_of,
     no_store_option,
-    open_store,
     says_no,
     store_option,
 )
@@ -39,8 +38,7 @@ def calibrate(queries: Any, bank: Path, out: Path, **options: Any) -> None:  # n
     `tabon select --calibration FILE --abstain 0.1` says nothing in about a tenth
     of like cases: the strangest.
     """
-    store = open_store(options["store"], no_store=options["no_store"])
-    selector = selector_of(TransitionBank.load(bank), options, store)
+    selector = selector_of(TransitionBank.load(bank), options)
     asked = [whole_query(query, name=name_of(queries)) for query in read_queries(queries)]
     calibration = from_queries(selector.select_many(asked))
     write_calibration(out, calibration)

@@ -15,7 +15,6 @@ from tabon.cli.shared_options import (
     encoder_option,
     name_of,
     no_store_option,
-    open_store,
     says_no,
     store_option,
 )
@@ -68,9 +67,8 @@ def explain(  # each is an option
     """
     found = _asked_for(_read(queries), ids, name_of(queries))
     shown = found if ids or (as_json and html is None) else found[: PAGEFUL if html else FEW]
-    store = open_store(options["store"], no_store=options["no_store"])
     explanations = explain_many(
-        selector_of(TransitionBank.load(bank), options, store),
+        selector_of(TransitionBank.load(bank), options),
         shown,
         draft=options["draft"],
         neighbours=options["show"],

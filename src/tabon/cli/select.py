@@ -1,47 +1,41 @@
 """`tabon select`."""
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import click
 
 from tabon.atomic_files import replacing
 from tabon.bank import TransitionBank
-from tabon.calibration import Calibration, abstaining, from_bank, read_calibration
+from tabon.calibration import read_calibration
 from tabon.cli.shared_options import (
     bank_option,
     encoder_option,
+    engine_option,
     name_of,
     no_store_option,
-    open_bank,
-    open_store,
     says_no,
     search_option,
+    store_of,
     store_option,
     tell,
 )
 from tabon.distances import DISTANCES
-from tabon.errors import BadInputError, EncoderError, TransportError
+from tabon.engines import SelectionSettings, make_chooser, make_selector, open_engine, select_parts
+from tabon.engines.selecting import PAPER, Chooser, answer
+from tabon.errors import BadInputError
 from tabon.records import BadLine, Query, read_queries
 from tabon.scoring import AGGREGATES, ZERO_POLICIES
-from tabon.selection import ABSTENTIONS, Selection
 from tabon.selector import Selector
-from tabon.selectors import SELECTORS, PoolSelector, load_scorer
-from tabon.sentence_store import SentenceStore
+from tabon.selectors import SELECTORS, PoolSelector
 
 QUERIES_AT_ONCE = 256
-PAPER = "paper"
-
-
-class Chooser(Protocol):
-    """Anything that answers queries."""
-
-    def select_many(self, queries: list[Query]) -> list[Selection]:
-        """Choose for many queries."""
 
 
 METHOD_OPTIONS = (
@@ -100,6 +94,7 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="Write here instead, in one step.",
 )
 @search_option
+@engine_option
 @encoder_option
 @store_option
 @no_store_option
@@ -111,46 +106,77 @@ def select(queries: Any, bank: Path, out: Path | None, **options: Any) -> None: 
     cannot be answered is named on standard error, the others are answered all
     the same, and the exit status is 1.
     """
-    store = open_store(options["store"], no_store=options["no_store"])
-    selector: Chooser = selector_of(open_bank(bank, options["search"]), options, store)
-    if options["abstain"] is not None or options["calibration"] is not None:
-        selector = _Abstaining(selector, options["calibration"], options["abstain"] or 0.0)
-    if out is None or str(out) == "-":
-        failures = write_selections(selector, queries, sys.stdout.buffer)
+    settings = settings_of(options)
+    if options["engine"] == "local":
+        failures = _here(queries, bank, out, settings)
     else:
-        with replacing(out) as file:
-            failures = write_selections(selector, queries, file)
+        failures = _elsewhere(queries, bank, out, settings, options["engine"])
     if failures:
         raise BadInputError(
             f"{failures} of the queries in {name_of(queries)} were not answered; see the lines above"
         )
 
 
-def selector_of(
-    bank: TransitionBank, options: Mapping[str, Any], store: SentenceStore | None
-) -> Selector | PoolSelector:
-    """Return the selector that the options name."""
-    name, history = options["selector"], options["history"]
-    shared = {
-        "encoder": options["encoder"],
-        "store": store,
-        "allow_bank_patients": options["allow_bank_patients"],
-    }
-    if name == PAPER and not history:
-        return Selector(
+def _here(queries: Any, bank: Path, out: Path | None, settings: SelectionSettings) -> int:  # noqa: ANN401
+    """Answer on this machine, and return how many queries could not be answered."""
+    chooser = make_chooser(TransitionBank.load(bank), settings)
+    if out is None or str(out) == "-":
+        return write_selections(chooser, queries, sys.stdout.buffer)
+    with replacing(out) as file:
+        return write_selections(chooser, queries, file)
+
+
+def _elsewhere(
+    queries: Any,  # noqa: ANN401
+    bank: Path,
+    out: Path | None,
+    settings: SelectionSettings,
+    engine: str,
+) -> int:
+    """Answer on an engine, and return how many queries could not be answered."""
+    if out is None or str(out) == "-":
+        raise BadInputError("--engine keeps finished parts beside the output; give --out the name of a file")
+    source = click.get_current_context().get_parameter_source("store")
+    if source != click.core.ParameterSource.COMMANDLINE:
+        settings = replace(settings, store=None)  # the default is a place of this machine
+    with closing(open_engine(engine)) as where:
+        return select_parts(
+            where,
             bank,
-            distance=options["distance"],
-            aggregate=options["aggregate"],
-            num_neighbours=options["neighbours"],
-            zero=options["zero"],
-            **shared,
+            settings,
+            queries,
+            out,
+            complain=partial(click.echo, err=True),
+            progress=lambda count: tell(f"{count:,} queries"),
         )
-    if name == PAPER:
-        name = f"transition:{options['distance']}/{options['aggregate']}"
+
+
+def settings_of(options: Mapping[str, Any]) -> SelectionSettings:
+    """Return what the options say of the method; refuse those that would not count."""
+    if options["selector"] != PAPER:
+        _refuse(("distance", "aggregate", "neighbours", "zero"), f"--selector {options['selector']}")
+    elif options["history"]:
         _refuse(("neighbours", "zero"), "--history")
-    else:
-        _refuse(("distance", "aggregate", "neighbours", "zero"), f"--selector {name}")
-    return PoolSelector(bank, load_scorer(name, bank), history=history, **shared)
+    calibration = options.get("calibration")
+    return SelectionSettings(
+        selector=options["selector"],
+        distance=options["distance"],
+        aggregate=options["aggregate"],
+        neighbours=options["neighbours"],
+        zero=options["zero"],
+        history=options["history"],
+        allow_bank_patients=options["allow_bank_patients"],
+        abstain=options.get("abstain"),
+        calibration=None if calibration is None else read_calibration(calibration),
+        encoder=options["encoder"],
+        search=options.get("search"),
+        store=store_of(options["store"], no_store=options["no_store"]),
+    )
+
+
+def selector_of(bank: TransitionBank, options: Mapping[str, Any]) -> Selector | PoolSelector:
+    """Return the selector that the options name, without abstention."""
+    return make_selector(bank, settings_of(options))
 
 
 def _refuse(options: Iterable[str], beside: str) -> None:
@@ -162,80 +188,21 @@ def _refuse(options: Iterable[str], beside: str) -> None:
             raise BadInputError(f"{shown} does not count beside {beside}; leave one of them out")
 
 
-class _Abstaining:
-    """A selector that says nothing where the pick is too strange."""
-
-    def __init__(self, selector: Chooser, calibration: Path | None, rate: float) -> None:
-        """Read the calibration, or make one from the bank."""
-        self._selector, self._rate = selector, rate
-        self._calibration = self._calibrated(calibration)
-
-    def select_many(self, queries: list[Query]) -> list[Selection]:
-        """Choose, or abstain."""
-        return abstaining(self._selector.select_many(queries), self._calibration, self._rate)
-
-    def _calibrated(self, path: Path | None) -> Calibration:
-        """Return what is usual."""
-        if path is not None:
-            return read_calibration(path)
-        if isinstance(self._selector, Selector):
-            return from_bank(self._selector)
-        raise BadInputError(
-            "only the paper's method without --history calibrates on the bank; give --calibration FILE, made "
-            "with `tabon calibrate`"
-        )
-
-
-def write_selections(selector: Chooser, lines: Iterable[bytes], out: IO[bytes]) -> int:
+def write_selections(chooser: Chooser, lines: Iterable[bytes], out: IO[bytes]) -> int:
     """Answer queries in lots and return how many could not be answered."""
     failures = count = 0
     for lot in _lots(read_queries(lines)):
-        count += len(lot)
-        for line in lot:
-            if isinstance(line, BadLine):
-                failures += _refused(line)
-        for query, answer in _answers(selector, [query for query in lot if isinstance(query, Query)]):
-            if isinstance(answer, Selection):
-                record = {**query.facts, **answer.as_record(query.id)}
-                out.write(json.dumps(record).encode() + b"\n")
-            failures += _unanswered(query, answer)
+        answered = answer(chooser, lot)
+        for complaint in answered.complaints:
+            click.echo(complaint, err=True)
+        out.write(answered.selections)
         out.flush()
+        count += answered.queries
+        failures += len(answered.complaints)
         tell(f"{count:,} queries")
     if count == 0:
         raise BadInputError("the file holds no queries; write one JSON object a line")
     return failures
-
-
-def _answers(
-    selector: Chooser, queries: list[Query]
-) -> Iterator[tuple[Query, Selection | EncoderError | TransportError]]:
-    """Answer a lot at once; where that fails, one by one, so that one query cannot stop the others."""
-    try:
-        selections = selector.select_many(queries)
-    except (EncoderError, TransportError) as error:
-        if len(queries) == 1:
-            yield queries[0], error
-            return
-        for query in queries:
-            yield from _answers(selector, [query])
-    else:
-        yield from zip(queries, selections, strict=True)
-
-
-def _refused(line: BadLine) -> int:
-    """Name a line that could not be read, and count it."""
-    query = "" if line.id is None else f", query {line.id!r}"
-    click.echo(f"line {line.number}{query}: {line.message}", err=True)
-    return 1
-
-
-def _unanswered(query: Query, answer: Selection | EncoderError | TransportError) -> int:
-    """Name a query that has no answer, and count it; saying nothing on purpose is an answer."""
-    if isinstance(answer, Selection) and answer.abstained in (None, "implausible"):
-        return 0
-    reason = ABSTENTIONS[answer.abstained or ""] if isinstance(answer, Selection) else answer
-    click.echo(f"query {query.id!r}: {reason}", err=True)
-    return 1
 
 
 def _lots(items: Iterator[Query | BadLine]) -> Iterator[list[Query | BadLine]]:

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
+from time import monotonic
 from typing import IO, ParamSpec, TypeVar
 
 import click
 
-from tabon.bank import TransitionBank
 from tabon.errors import BadInputError, TabonError
-from tabon.search import open_search
 from tabon.sentence_sets import Progress
 from tabon.sentence_store import SentenceStore
 
@@ -27,9 +26,16 @@ search_option = click.option(
     "--search",
     help="The engine that searches the bank, by URL (see `tabon bank index`). Default: exact, in memory.",
 )
+engine_option = click.option(
+    "--engine",
+    default="local",
+    show_default=True,
+    help="Where the work is done: local, ray:ADDRESS (a driver) or ray://HOST:PORT (a client).",
+)
 encoder_option = click.option(
     "--encoder",
-    help="minilm (embedded), all-mpnet-base-v2, hashing, a model folder or owner/model@revision.",
+    help="minilm (embedded), all-mpnet-base-v2, hashing, a model folder or owner/model@revision; behind it "
+    "may stand ?device=cuda&precision=float16.",
 )
 store_option = click.option(
     "--store",
@@ -66,15 +72,13 @@ def name_of(stream: IO[bytes]) -> str:
 
 def open_store(path: Path | None, *, no_store: bool) -> SentenceStore | None:
     """Open the sentence store that the options ask for."""
-    return None if no_store else SentenceStore(path or default_store())
+    place = store_of(path, no_store=no_store)
+    return None if place is None else SentenceStore(place)
 
 
-def open_bank(path: Path, search: str | None) -> TransitionBank:
-    """Open a bank, searched by the engine that a URL names."""
-    bank = TransitionBank.load(path)
-    if search is not None:
-        bank.search_with(open_search(search))
-    return bank
+def store_of(path: Path | None, *, no_store: bool) -> Path | None:
+    """Return where the sentence store lies that the options ask for."""
+    return None if no_store else path or default_store()
 
 
 def default_store() -> Path:
@@ -97,10 +101,12 @@ def progress_bar(label: str) -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield lambda done, total: None  # noqa: ARG005
         return
-    with click.progressbar(length=0, label=label, file=sys.stderr) as bar:
+    start = monotonic()
+    with click.progressbar(length=0, label=label, file=sys.stderr, show_pos=True) as bar:
 
         def advance(done: int, total: int) -> None:
             bar.length = total
+            bar.label = f"{label} ({done / max(monotonic() - start, 1e-3):,.0f}/s)"
             bar.update(done - bar.pos)
 
         yield advance

@@ -6,7 +6,7 @@ from text that would have to be split again.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any
@@ -41,7 +41,7 @@ class SizedBank:
 def assembled(
     table: SentenceTable,
     pairs: Mapping[Section, SetPairs],
-    provenance: tuple[Mapping[str, Any], ...],
+    provenance: Sequence[Mapping[str, Any]],
     *,
     fingerprint: Mapping[str, Any],
     zero_shares: Mapping[str, Any] | None = None,

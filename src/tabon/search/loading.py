@@ -6,7 +6,14 @@ from types import MappingProxyType
 from tabon._registry import lookup
 from tabon.search.protocol import PreparedSearch
 
-SEARCHES: Mapping[str, str] = MappingProxyType({})  # scheme -> module:class, made from the whole URL
+SEARCHES: Mapping[str, str] = MappingProxyType(  # scheme: what is made from the whole URL
+    {
+        "cuda": "tabon.search.cuda:CudaSearch",
+        "index": "tabon.search.files:IndexFiles",
+        "milvus": "tabon.search.milvus:MilvusSearch",
+        "postgresql": "tabon.search.pgvector:PgvectorSearch",
+    }
+)
 
 
 def open_search(url: str) -> PreparedSearch:

@@ -1,7 +1,7 @@
 """What a search engine is to a bank."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tabon.bank import SectionBank, TransitionBank
 from tabon.reports import Section
@@ -18,3 +18,14 @@ class PreparedSearch(Protocol):
 
     def section(self, bank: TransitionBank, section: Section, distance: str) -> SectionBank:
         """Return one section's bank under one distance (eq. 7), searched by this engine."""
+
+
+@runtime_checkable
+class StoredSearch(PreparedSearch, Protocol):
+    """A search whose files can tell what they hold and be checked."""
+
+    def describe(self, bank: TransitionBank) -> list[dict[str, Any]]:
+        """Return what is stored for a bank: one object for each section and distance."""
+
+    def verify(self, bank: TransitionBank) -> list[str]:
+        """Check every byte that is stored for a bank, and say what was found whole."""

@@ -1,0 +1,111 @@
+"""`index:FOLDER`: a bank's directions in float16 on this machine's disk, in cells where there are many.
+
+`index:FOLDER?ivf=always` stores cells however few rows there are, `?ivf=never`
+stores none; a search with `?ivf=never` looks at all rows though there are cells.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import parse_qsl
+
+from tabon.bank import SectionBank, TransitionBank
+from tabon.bank_files import BankFile
+from tabon.distances import DISTANCES, get_distance
+from tabon.errors import BadInputError
+from tabon.reports import SECTIONS, Section
+from tabon.search.index_files import Block, index_from, read_index, write_index
+from tabon.sentence_sets import Progress
+from tabon.transitions import transitions
+
+MANY = 1_000_000  # distinct rows; past this they are stored in cells
+IVF_FROM: Mapping[str, float] = MappingProxyType({"auto": MANY, "always": 0, "never": float("inf")})
+
+
+class IndexFiles:
+    """A folder with one index file for each section and distance."""
+
+    def __init__(self, url: str) -> None:
+        """Read the folder and the settings from a URL; nothing is opened yet."""
+        folder, _, settings = url.partition(":")[2].partition("?")
+        given = dict(parse_qsl(settings, keep_blank_values=True))
+        self._ivf = given.pop("ivf", "auto")
+        if not folder or given or self._ivf not in IVF_FROM:
+            raise BadInputError(
+                f"{url!r} names no index; write index:FOLDER, with ?ivf=always or ?ivf=never where wanted"
+            )
+        self.folder = Path(folder)
+
+    def prepare(
+        self, bank: TransitionBank, distances: Sequence[str], *, progress: Progress | None = None
+    ) -> None:
+        """Write the directions of a bank under these distances; each file appears whole or not at all."""
+        for name in distances:
+            get_distance(name)  # an unknown one is refused before anything is written
+        total, done = len(distances) * len(SECTIONS) * len(bank), 0
+        for distance in distances:
+            for section in SECTIONS:
+                write_index(
+                    self._path(section, distance),
+                    direction_blocks(bank, section, distance),
+                    dimension=bank.table.vectors.shape[1],
+                    facts={"bank": bank.sha256, "section": section, "distance": distance},
+                    ivf_from=IVF_FROM[self._ivf],
+                )
+                done += len(bank)
+                if progress is not None:
+                    progress(done, total)
+
+    def section(self, bank: TransitionBank, section: Section, distance: str) -> SectionBank:
+        """Return one section's bank under one distance (eq. 7), searched in its file."""
+        file = self._open(bank, section, distance)
+        index = index_from(file, use_cells=self._ivf != "never")
+        search = str(file.facts["precision"])
+        if index is not None and index.cells is not None:
+            search += f"-ivf{index.cells.probes}/{len(index.cells.centroids)}"
+        return SectionBank(index, file.arrays["rows"], file.arrays["zero_rows"], search)
+
+    def describe(self, bank: TransitionBank) -> list[dict[str, Any]]:
+        """Return what each file of the folder says of itself."""
+        return [dict(file.facts) for _, file in self._files(bank, verify=False)]
+
+    def verify(self, bank: TransitionBank) -> list[str]:
+        """Check every byte of every file, and return what was found whole."""
+        return [
+            f"{path}: whole, {file.facts['distinct']} distinct directions, sha256 {file.sha256}"
+            for path, file in self._files(bank, verify=True)
+        ]
+
+    def _path(self, section: str, distance: str) -> Path:
+        """Return the file of one section and distance."""
+        return self.folder / f"{section}.{distance}.tabonix"
+
+    def _files(self, bank: TransitionBank, *, verify: bool) -> Iterator[tuple[Path, BankFile]]:
+        """Yield the files that are there, by distance and section."""
+        places = [(section, distance) for distance in DISTANCES for section in SECTIONS]
+        there = [place for place in places if self._path(*place).exists()]
+        if not there:
+            raise BadInputError(f"there is no index in {self.folder}; make one with `tabon bank index`")
+        return ((self._path(*place), self._open(bank, *place, verify=verify)) for place in there)
+
+    def _open(self, bank: TransitionBank, section: str, distance: str, *, verify: bool = False) -> BankFile:
+        """Open a file; one of another bank, or under another name, is refused."""
+        path = self._path(section, distance)
+        file = read_index(path, verify=verify)
+        here = {"bank": bank.sha256, "section": section, "distance": distance}
+        for name, value in here.items():
+            if file.facts[name] != value:
+                raise BadInputError(
+                    f"{path} was made for {name} {file.facts[name][:12]}, here it is {value[:12]}; "
+                    "make it again with `tabon bank index`"
+                )
+        return file
+
+
+def direction_blocks(bank: TransitionBank, section: Section, distance: str) -> Iterator[Block]:
+    """Yield the transitions of a section, some thousands at a time."""
+    measure = get_distance(distance)
+    for rows, part in bank.pairs[section].blocks():
+        [moves] = transitions([measure], bank.table.vectors, prior=part.prior, current=part.current)
+        yield Block(rows, moves)

