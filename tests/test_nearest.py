@@ -1,5 +1,7 @@
 """Exact top-k: against a sorted list, with ties, in any blocks."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -98,3 +100,23 @@ def test_k_outside_the_bank_is_refused(k):
     """K must be between 1 and the number of rows."""
     with pytest.raises(BadInputError, match="the bank has 3 rows"):
         ExactIndex(np.eye(3, dtype=np.float32)).search(np.eye(3, dtype=np.float32), k)
+
+
+def test_searches_side_by_side_leave_the_threads_as_they_were():
+    """Several searches at once: right answers, and BLAS has its threads again afterwards."""
+    from threadpoolctl import threadpool_info
+
+    rng = np.random.default_rng(5)
+    rows = rng.standard_normal((2000, 32)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    index, queries = ExactIndex(rows), rows[:1500]
+    wanted = index.search(queries, 3)
+
+    def blas_threads():
+        return [info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"]
+
+    before = blas_threads()
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: index.search(queries, 3), range(12)):
+            np.testing.assert_array_equal(found.rows, wanted.rows)
+    assert blas_threads() == before

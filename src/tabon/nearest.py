@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 from typing import Protocol
 
 import numpy as np
@@ -155,6 +156,9 @@ def distinct_rows(rows: Matrix) -> tuple[Ids, Ids, Ids]:
     return copies[starts[:-1]], copies, starts
 
 
+_ALONE = Lock()  # the limit below is the process's: two searches at once would restore it in the wrong order
+
+
 @cache
 def _blas() -> ThreadpoolController:
     """Return the handle to the BLAS library's own threads."""
@@ -167,7 +171,7 @@ def _each(work: Callable[[int], None], starts: range) -> None:
     if len(starts) <= 1 or workers == 1:
         deque(map(work, starts), maxlen=0)
         return
-    with _blas().limit(limits=1), ThreadPoolExecutor(workers) as pool:
+    with _ALONE, _blas().limit(limits=1), ThreadPoolExecutor(workers) as pool:
         deque(pool.map(work, starts), maxlen=0)
 
 
