@@ -64,9 +64,10 @@ class Calibration:
     def _check(self, selection: Selection) -> None:
         """Refuse picks that were made in another way."""
         if selection.signature != self.signature:
+            there, here = (set(text.split("|")) for text in (self.signature, selection.signature))
             raise BadInputError(
-                f"the calibration is of {self.signature}, the selections are of {selection.signature}; "
-                "calibrate again with `tabon calibrate`"
+                f"the calibration was made with {', '.join(sorted(there - here))}, the selections with "
+                f"{', '.join(sorted(here - there))}; calibrate again with the same options"
             )
 
 

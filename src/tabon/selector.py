@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon._registry import check_name
-from tabon.bank import EXACT, TransitionBank
+from tabon.bank import TransitionBank
 from tabon.distances import DISTANCES, get_distance
 from tabon.encoders import Encoder, SentenceEncoder, load_encoder
 from tabon.errors import BadInputError, EncoderError
@@ -111,14 +111,9 @@ class Selector:
                 zero=self.zero,
                 empty=EMPTY_POLICY,
                 solver=SOLVER if self.distance == "cost-ot" else "none",
-                bank="+".join([self.bank.sha256[:12], *self._searches()]),
+                bank=self.bank.name_under(self.distance),
             )
         )
-
-    def _searches(self) -> list[str]:
-        """Return the ways of searching that may change distances; none for the exact one."""
-        sections = [self.bank.section(section, self.distance) for section in SECTIONS]
-        return sorted({section.search for section in sections} - {EXACT})
 
     def _neighbours_in(self, section: Section) -> int:
         """Return k in this section's bank; 0 where that bank is empty."""

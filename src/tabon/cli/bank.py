@@ -1,4 +1,4 @@
-"""`tabon bank build|info|verify`."""
+"""`tabon bank build|index|info|verify`."""
 
 import json
 from contextlib import closing
@@ -67,7 +67,11 @@ def build(transitions: Any, out: Path, *, engine: str, encoder: str | None, **op
 
 @bank.command()
 @bank_argument
-@click.option("--search", required=True, help="The engine to fill, by URL; `tabon select --search` asks it.")
+@click.option(
+    "--search",
+    required=True,
+    help="The engine to fill: index:FOLDER (with ?ivf=always or ?ivf=never), milvus://… or postgresql://….",
+)
 @click.option(
     "--distance",
     "distances",
@@ -81,7 +85,9 @@ def index(bank_path: Path, search: str, distances: tuple[str, ...]) -> None:
     """Fill a search engine with the transitions of BANK."""
     engine = open_search(search)
     with progress_bar("indexing transitions") as progress:
-        engine.prepare(TransitionBank.load(bank_path), distances, progress=progress)
+        loaded = TransitionBank.load(bank_path)
+        engine.prepare(loaded, distances, progress=progress)
+    click.echo(f"{len(loaded)} transitions can be searched under {', '.join(distances)}", err=True)
 
 
 @bank.command()

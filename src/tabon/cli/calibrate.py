@@ -14,6 +14,7 @@ from tabon.cli.shared_options import (
     name_of,
     no_store_option,
     says_no,
+    search_option,
     store_option,
 )
 from tabon.records import read_queries, whole_query
@@ -26,6 +27,7 @@ from tabon.records import read_queries, whole_query
 @click.option(
     "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The calibration to write."
 )
+@search_option
 @encoder_option
 @store_option
 @no_store_option

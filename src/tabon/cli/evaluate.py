@@ -93,16 +93,6 @@ def _show(results: Results, score: str) -> None:
         click.echo(f"{name} is not measured: {reason}", err=True)
 
 
-def asked_metrics(names: str, models: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, Path]]:
-    """Read which metrics are asked for, and where their files lie."""
-    wanted, folders = _words(names), dict(_model(text) for text in models)
-    if not wanted:
-        raise BadInputError("--metrics names no metric; name some, such as rouge,labels")
-    if folders.keys() - set(wanted):
-        raise BadInputError("--model names a metric that is not measured; name it in --metrics too")
-    return wanted, folders
-
-
 def check_scores(metrics: Sequence[Metric], scores: Iterable[str]) -> None:
     """Refuse a score that no metric measures."""
     known = [score.name for metric in metrics for score in metric.scores] + [STATE]

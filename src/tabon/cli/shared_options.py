@@ -24,13 +24,15 @@ bank_option = click.option(
 )
 search_option = click.option(
     "--search",
-    help="The engine that searches the bank, by URL (see `tabon bank index`). Default: exact, in memory.",
+    help="The engine that searches the bank: cuda, or what `tabon bank index` has filled (index:FOLDER, "
+    "milvus://…, postgresql://…). Default: exact, in memory.",
 )
 engine_option = click.option(
     "--engine",
     default="local",
     show_default=True,
-    help="Where the work is done: local, ray:ADDRESS (a driver) or ray://HOST:PORT (a client).",
+    help="Where the work is done: local, ray:auto, ray:HOST:PORT (as a driver) or ray://HOST:PORT (as a "
+    "client), with ?cpus=N&gpus=N of one piece.",
 )
 encoder_option = click.option(
     "--encoder",

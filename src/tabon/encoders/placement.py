@@ -60,12 +60,14 @@ def devices_of(placement: Placement) -> tuple[str, ...]:
             _check_processor(torch, placement.precision)
         return ("cpu",)
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    known = {"cuda": ("cuda:0",), "cuda:all": tuple(f"cuda:{number}" for number in range(count))}
-    known |= {f"cuda:{number}": (f"cuda:{number}",) for number in range(count)}
-    if count == 0 or placement.device not in known:
+    known: dict[str, tuple[str, ...]] = {f"cuda:{n}": (f"cuda:{n}",) for n in range(count)}
+    if count:
+        known |= {"cuda": ("cuda:0",), "cuda:all": tuple(known)}
+    if placement.device not in known:
+        others = f", or one of {', '.join(known)}" if known else ""
         raise EncoderError(
             f"device {placement.device!r} is not on this machine, which has {count} CUDA devices; use "
-            "device=cpu, or one of " + ", ".join(known)
+            f"device=cpu{others}"
         )
     return known[placement.device]
 

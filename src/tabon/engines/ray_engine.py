@@ -50,7 +50,9 @@ class RayAddress:
             asked = {name: float(value) for name, value in parse_qsl(options, strict_parsing=bool(options))}
             found = cls(address, **asked)
         except (TypeError, ValueError):
-            raise BadInputError(f"the engine {url!r} has options other than cpus= and gpus=") from None
+            raise BadInputError(
+                f"the engine {url!r} has options that cannot be read; write ?cpus=N, ?gpus=N or both"
+            ) from None
         if address != "auto" and found.host_and_port() is None:
             raise BadInputError(f"the engine {url!r} names no cluster; write ray://HOST:PORT or ray:auto")
         if not (found.cpus >= 0 and found.gpus >= 0 and found.cpus + found.gpus > 0):
@@ -243,6 +245,11 @@ def _join(ray: ModuleType, address: RayAddress) -> None:
     try:
         ray.init(address=address.address, **quiet)
     except (ConnectionError, OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        if address.address == "auto" and isinstance(error, ConnectionError):
+            raise EngineError(
+                "no Ray cluster runs on this machine; start one with `ray start --head`, or write "
+                "ray://HOST:PORT"
+            ) from error
         raise EngineError(
             f"the Ray cluster {address.address} could not be joined ({type(error).__name__}); check the "
             "address, that Ray and Python have the same versions there, and for ray:ADDRESS that this "

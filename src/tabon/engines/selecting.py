@@ -85,6 +85,11 @@ def make_chooser(bank: TransitionBank, settings: SelectionSettings) -> Chooser:
 def make_selector(bank: TransitionBank, settings: SelectionSettings) -> Selector | PoolSelector:
     """Return the selector that gives the distances."""
     if settings.search is not None:
+        if settings.selector != PAPER and not settings.selector.startswith("transition"):
+            raise BadInputError(
+                f"--search does not count beside --selector {settings.selector}, which does not search "
+                "transitions; leave one of them out"
+            )
         bank.search_with(open_search(settings.search))
     store = None if settings.store is None else SentenceStore(settings.store)
     if settings.selector == PAPER and not settings.history:

@@ -6,7 +6,7 @@ once against the sum that is read here.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
@@ -92,6 +92,7 @@ def select_parts(  # noqa: PLR0913  # each is a place or a number
             if progress is not None:
                 progress(batch.answered)
         if not batch.keys:
+            kept.remove(())
             raise BadInputError("the file holds no queries; write one JSON object a line")
         failures = _join(batch, out, complain)
         kept.remove(batch.keys)
@@ -100,9 +101,18 @@ def select_parts(  # noqa: PLR0913  # each is a place or a number
 
 def selection_order(engine: Engine, bank: Path, settings: SelectionSettings) -> SelectionOrder:
     """Let one worker make itself ready, so that settings that do not fit are refused before any part."""
-    job = SelectionJob(bank.resolve(), TransitionBank.load(bank, verify=False).sha256, settings)
+    job = SelectionJob(bank.resolve(), TransitionBank.load(bank, verify=False).sha256, _placed(settings))
     [(_, likeness)] = engine.run(likeness_of, [job], shared=None)
     return SelectionOrder(job, likeness)
+
+
+def _placed(settings: SelectionSettings) -> SelectionSettings:
+    """Write out paths that were given from here, since workers run elsewhere."""
+    store, search = settings.store, settings.search
+    if search is not None and search.startswith("index:"):
+        folder, mark, rest = search.removeprefix("index:").partition("?")
+        search = f"index:{Path(folder).resolve()}{mark}{rest}"
+    return replace(settings, store=None if store is None else store.resolve(), search=search)
 
 
 def likeness_of(_: None, job: SelectionJob) -> Likeness:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FAR = 16  # from this ratio of the largest x to the smallest on, the axis is logarithmic
-LEGEND_ROWS = 4
 
 
 @dataclass(frozen=True, slots=True)

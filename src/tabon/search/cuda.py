@@ -52,19 +52,26 @@ class TorchIndex(ExactIndex):
 
 
 class CudaSearch:
-    """Searches a bank on one GPU; nothing has to be prepared."""
+    """Searches a bank on one GPU; nothing can be prepared."""
 
     def __init__(self, url: str) -> None:
         """Refuse a device that is not there."""
         try:
             [self._device] = devices_of(Placement(device=url))
         except (EncoderError, ValueError):
-            raise BadInputError(f"{url!r} is not one GPU of this machine; leave --search out") from None
+            raise BadInputError(
+                f"{url!r} is not one GPU of this machine; leave --search out, or name another engine"
+            ) from None
 
     def prepare(
-        self, bank: TransitionBank, distances: Sequence[str], *, progress: Progress | None = None
+        self,
+        bank: TransitionBank,  # noqa: ARG002
+        distances: Sequence[str],  # noqa: ARG002
+        *,
+        progress: Progress | None = None,  # noqa: ARG002
     ) -> None:
-        """Do nothing: the bank goes to the GPU when it is first asked."""
+        """Say that there is nothing to do: the bank goes to the GPU when it is first asked."""
+        raise BadInputError("a GPU needs no index; ask it at once with `tabon select --search cuda`")
 
     def section(self, bank: TransitionBank, section: Section, distance: str) -> SectionBank:
         """Return one section's bank under one distance (eq. 7), on the GPU."""

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl
 
+from tabon._registry import check_name
 from tabon.bank import SectionBank, TransitionBank
 from tabon.bank_files import BankFile
 from tabon.distances import DISTANCES, get_distance
@@ -31,10 +32,11 @@ class IndexFiles:
         folder, _, settings = url.partition(":")[2].partition("?")
         given = dict(parse_qsl(settings, keep_blank_values=True))
         self._ivf = given.pop("ivf", "auto")
-        if not folder or given or self._ivf not in IVF_FROM:
-            raise BadInputError(
-                f"{url!r} names no index; write index:FOLDER, with ?ivf=always or ?ivf=never where wanted"
-            )
+        if not folder:
+            raise BadInputError(f"{url!r} names no folder; write index:FOLDER")
+        for name in given:
+            check_name("setting of an index", ("ivf",), name)
+        check_name("value of ivf", tuple(IVF_FROM), self._ivf)
         self.folder = Path(folder)
 
     def prepare(
@@ -61,6 +63,10 @@ class IndexFiles:
         """Return one section's bank under one distance (eq. 7), searched in its file."""
         file = self._open(bank, section, distance)
         index = index_from(file, use_cells=self._ivf != "never")
+        if self._ivf == "always" and index is not None and index.cells is None:
+            raise BadInputError(
+                f"{self._path(section, distance)} has no cells; leave ?ivf=always out, or make it again"
+            )
         search = str(file.facts["precision"])
         if index is not None and index.cells is not None:
             search += f"-ivf{index.cells.probes}/{len(index.cells.centroids)}"

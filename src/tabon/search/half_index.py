@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon.encoders.protocol import Matrix
+from tabon.errors import BadInputError
 from tabon.nearest import Neighbours, check_neighbours, pair_distances
 from tabon.search import scanning
 from tabon.search.ivf import Cells
@@ -19,6 +20,7 @@ from tabon.search.sketching import Sketch
 from tabon.sentence_sets import Ids
 
 QUERIES_AT_ONCE = 64
+LENGTH_TOLERANCE = 1e-2  # of the square of a row that was rounded to float16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +47,16 @@ class Copies:
         within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
         row = self.rows[np.repeat(starts, counts) + within]
         return np.repeat(query, counts), np.repeat(distance, counts), row
+
+
+def _check_rows(rows: Matrix) -> None:
+    """Refuse rows that were not written as unit rows."""
+    lengths = np.einsum("nd,nd->n", rows, rows)
+    if not (np.abs(lengths - 1.0) < LENGTH_TOLERANCE).all():
+        raise BadInputError(
+            "rows of the index are not what was written; see which with `tabon bank verify BANK --search`, "
+            "and make the index again"
+        )
 
 
 class HalfIndex:
@@ -88,6 +100,7 @@ class HalfIndex:
         wanted = min(k, len(self.vectors))
         query, distinct = self._candidates(queries, wanted)
         again = to_single(self.vectors[distinct])
+        _check_rows(again)
         distance = pair_distances(queries, again, query, np.arange(len(query)))
         query, distance, row = self._copies.spread(query, distance, distinct)
         order = np.lexsort((row, distance, query))

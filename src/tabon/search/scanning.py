@@ -24,7 +24,7 @@ from tabon.sentence_sets import Ids
 HalfMatrix = NDArray[np.float16]
 
 RUN = 1024  # whole rows that all queries look at before the next: they stay in the processor's cache
-SKETCH_RUN = 8192  # the same of sketches
+SKETCH_RUN = 6144  # the same of sketches
 EXTRA = 64  # rows that FAISS keeps beside the k nearest
 PRUNE = 4096  # pairs that numpy collects before it drops those that have become too far
 WIDER = 8

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tabon.encoders.protocol import Matrix
-from tabon.search.scanning import HalfMatrix, Run, best, only, slack_of, to_single
+from tabon.search.scanning import HalfMatrix, Run, best, faiss_scan, only, slack_of, to_single
 from tabon.sentence_sets import Ids
 
-COLUMNS = 48  # of a sketch
-KEPT = 2048  # rows with the largest bounds that a scan keeps
+COLUMNS = 64  # of a sketch
+KEPT = 4096  # rows with the largest bounds that a scan keeps
 FIRST = 64  # rows that are measured, beside k, to know about how near the k-th is
-WIDER = 8
 SAFE = 1e-5  # added to squared lengths, for rounding: a length is never too short
 MARGIN = np.float32(1.25 * 2.0**-11)  # by which float16 may lower a bound
 
@@ -37,41 +36,47 @@ class Sketch:
         )
 
     def candidates(self, queries: Matrix, rows: HalfMatrix, runs: Sequence[Run], k: int) -> tuple[Ids, Ids]:
-        """Return (query, row) of all in the runs that can be among the k nearest."""
-        short = np.ascontiguousarray(self.of(queries))
+        """Return (query, row) of all in the runs that can be among the k nearest.
+
+        A query whose k-th nearest is so far that too many bounds reach it looks at the rows themselves.
+        """
+        width = max(KEPT, 2 * k)
+        bounds, place = best(np.ascontiguousarray(self.of(queries)), self.rows, runs, width)
         found: list[tuple[Ids, Ids]] = []
-        asked, width = frozenset(range(len(queries))), max(KEPT, 2 * k)
-        while asked:
-            bounds, place = best(short, self.rows, only(runs, asked), width)
-            left = set()
-            for query in asked:
-                kept, complete = _reaching(queries[query], rows, bounds[:, query], place[:, query], k)
-                if complete:
-                    found.append((np.full(len(kept), query), kept))
-                else:
-                    left.add(query)
-            asked, width = frozenset(left), WIDER * width
+        left = set()
+        for number, query in enumerate(queries):
+            near = _near(query, rows, bounds[:, number], place[:, number], k)
+            if near is None:
+                left.add(number)
+            else:
+                found.append((np.full(len(near), number), near))
+        if left:
+            found.append(faiss_scan(queries, rows, only(runs, frozenset(left)), k))
         return np.concatenate([one for one, _ in found]), np.concatenate([one for _, one in found])
 
 
-def _reaching(query: Matrix, rows: HalfMatrix, bounds: Matrix, place: Ids, k: int) -> tuple[Ids, bool]:
-    """Return the rows that reach the k-th best similarity, and whether none of them was dropped before."""
+def _near(query: Matrix, rows: HalfMatrix, bounds: Matrix, place: Ids, k: int) -> Ids | None:
+    """Return the rows that can be among the k nearest; None where the scan may have dropped one of them."""
     there = place >= 0
-    bound, row = bounds[there], place[there]
-    order = np.argsort(-bound, kind="stable")
-    bound, row = bound[order], row[order]
+    order = np.argsort(-bounds[there], kind="stable")
+    bound, row = bounds[there][order], place[there][order]
     similarity = to_single(rows[row[: k + FIRST]]) @ query
-    reach = _nearest(similarity, k) - slack_of(len(query))
-    more = int(np.searchsorted(-bound, MARGIN - reach, side="right"))  # rows whose bound reaches it
-    similarity = np.concatenate([similarity, to_single(rows[row[k + FIRST : more]]) @ query])
-    near = similarity >= _nearest(similarity, k) - slack_of(len(query))
+    reach = kth_largest(similarity, k) - slack_of(len(query)) - MARGIN
     lowest = bounds.min(axis=1)
-    complete = (np.isneginf(lowest) | (lowest < reach - MARGIN)).all()
-    return row[: len(near)][near], bool(complete)
+    if not (np.isneginf(lowest) | (lowest < reach)).all():
+        return None
+    more = int(np.searchsorted(-bound, -reach, side="right"))  # rows whose bound reaches it
+    similarity = np.concatenate([similarity, to_single(rows[row[k + FIRST : more]]) @ query])
+    near = similarity >= kth_largest(similarity, k) - slack_of(len(query))
+    return row[: len(near)][near]
 
 
-def _nearest(similarity: Matrix, k: int) -> np.float32:
-    """Return the k-th largest similarity, 1 at most; minus infinity where there are fewer."""
+def kth_largest(similarity: Matrix, k: int) -> np.float32:
+    """Return the k-th largest similarity, 1 at most; minus infinity where there are fewer.
+
+    >>> float(kth_largest(np.array([0.5, 2.0, 0.25], dtype=np.float32), 2))
+    0.5
+    """
     if len(similarity) < k:
         return np.float32(-np.inf)
     found = np.partition(similarity, len(similarity) - k)[len(similarity) - k]

@@ -22,6 +22,7 @@ from tabon.selection import EMPTY_POLICY, SectionDistances, Selection, select
 from tabon.selector import encoder_of
 from tabon.selectors.batch import Batch, make_batch, one_prior_each
 from tabon.selectors.protocol import Distances, Scorer, Scores
+from tabon.selectors.transition import Transition
 from tabon.selectors.weights import who
 from tabon.sentence_store import SentenceStore
 from tabon.signature import Fingerprint
@@ -87,12 +88,18 @@ class PoolSelector:
             "parser": fingerprint["parser"],
             "sets": fingerprint["sets"],
             "empty": EMPTY_POLICY,
-            "bank": self.bank.sha256[:12],
+            "bank": self._bank_name(),
             "tabon": version("tabon"),
         }
         history = {"history": f"{self.history:g}"} if self.history else {}
         parts = {"selector": self.scorer.name, **self.scorer.settings, **history, **known}
         return "|".join(f"{name}:{value}" for name, value in parts.items())
+
+    def _bank_name(self) -> str:
+        """Return the bank's sum, and how it is searched where that may change distances."""
+        if isinstance(self.scorer, Transition):
+            return self.bank.name_under(self.scorer.distance)
+        return self.bank.sha256[:12]
 
     def _choose(
         self, query: Query, batch: Batch, places: Sequence[int], scored: Mapping[Section, Scores]
