@@ -25,7 +25,7 @@ from tabon.encoders.protocol import EncoderFingerprint, Matrix
 from tabon.encoders.tokens import tokenising
 
 CPU_TOKENS, GPU_TOKENS = 256, 16_384  # in a batch, about
-CPU_LOT, GPU_LOT = 8192, 1 << 19  # sentences that are best encoded at once
+CPU_LOT, GPU_LOT = 16_384, 1 << 19  # sentences that are best encoded at once
 UNDER_WAY = 2  # batches on each GPU
 TOKEN_PROCESSES = 3  # that serve GPUs
 
