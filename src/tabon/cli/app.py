@@ -6,6 +6,7 @@ from tabon.cli.bank import bank
 from tabon.cli.calibrate import calibrate
 from tabon.cli.cohort import cohort
 from tabon.cli.controls import controls_command
+from tabon.cli.convert import convert
 from tabon.cli.demo import demo
 from tabon.cli.doctor import doctor
 from tabon.cli.drafts import drafts
@@ -45,6 +46,7 @@ COMMANDS = (
     table,
     risk,
     controls_command,
+    convert,
     reproduce_command,
     simulate,
     demo,

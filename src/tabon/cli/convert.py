@@ -1,0 +1,188 @@
+"""`tabon convert`: reports from and to FHIR and DICOM SR."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tabon.atomic_files import replacing
+from tabon.cli.shared_options import name_of, says_no
+from tabon.errors import BadInputError
+from tabon.formats import DISCLAIMER, MAX_FILE, Received, patient_of, read_any, write_fhir, write_sr
+from tabon.records import Query, query_from_record, read_queries, whole_query
+from tabon.reports import Report
+
+TARGETS = ("fhir-r4", "fhir-r5", "dicom-sr")
+WITHDRAWN = frozenset({"entered-in-error", "cancelled"})
+UNFINISHED = frozenset({"registered", "partial", "preliminary", "PARTIAL UNVERIFIED"})
+_DAY = 10  # characters of YYYY-MM-DD
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_OUT = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+
+
+@click.group(epilog=DISCLAIMER)
+def convert() -> None:
+    """Read priors and drafts from FHIR or DICOM SR, and write a chosen draft back."""
+
+
+@convert.command()
+@click.option("--id", "identity", required=True, help="The query's id.")
+@click.option("--prior", "priors", type=_FILE, multiple=True, required=True, help="FHIR JSON or DICOM SR.")
+@click.option("--draft", "drafts", type=_FILE, multiple=True, help="A draft as FHIR JSON or DICOM SR.")
+@click.option("--drafts", "lines", type=click.File("rb"), help="Drafts as JSON Lines: strings or objects.")
+@click.option("--patient", help="Whose reports these are; without it the files must name one patient.")
+@click.option("--out", type=_OUT, default="-", help="Write here instead, in one step.")
+@says_no
+def query(identity: str, priors: tuple[Path, ...], out: Path, **options: Any) -> None:  # noqa: ANN401
+    """Make one line of queries for `tabon select`, with the newest prior last."""
+    before = in_order([report for path in priors for report in _read(path)])
+    given = [report for path in options["drafts"] for report in _read(path)]
+    for received in before:
+        check_prior(received)
+    record: dict[str, Any] = {
+        "id": identity,
+        "prior": [_sections(received.report) for received in before],
+        "candidates": [*(_sections(received.report) for received in given), *_drafts(options["lines"])],
+        "prior_sources": [{"id": received.id, "date": received.date} for received in before],
+    }
+    patient = options["patient"] or one_patient([*before, *given])
+    if patient is not None:
+        record["patient"] = patient
+    query_from_record(record)  # what `tabon select` would refuse is refused here
+    _write(json.dumps(record).encode() + b"\n", out)
+
+
+@convert.command()
+@click.argument("queries", type=click.File("rb"))
+@click.argument("selections", type=click.File("rb"))
+@click.option("--id", "identity", required=True, help="The query whose chosen draft is written.")
+@click.option(
+    "--about",
+    type=_FILE,
+    required=True,
+    help="Whom and what the draft is about: FHIR JSON, or any DICOM file of the study for dicom-sr.",
+)
+@click.option("--to", "target", type=click.Choice(TARGETS), required=True, help="The format to write.")
+@click.option("--seed", help="Makes the new DICOM UIDs follow from it.")
+@click.option("--same-patient", is_flag=True, help="The query and --about name one patient differently.")
+@click.option("--out", type=_OUT, required=True, help="Written in one step; `-` is standard output.")
+@says_no
+def draft(queries: Any, selections: Any, identity: str, out: Path, **options: Any) -> None:  # noqa: ANN401
+    """Write the draft that SELECTIONS chose of QUERIES, marked preliminary and unverified."""
+    asked = find_query(queries, identity)
+    index, signature = find_selection(selections, identity, len(asked.candidates))
+    about, name = _bytes(options["about"]), str(options["about"])
+    if not options["same_patient"]:
+        check_patient(asked, patient_of(about, name=name))
+    chosen, target = asked.candidates[index], options["target"]
+    if target == "dicom-sr":
+        data = write_sr(chosen, signature=signature, about=about, seed=options["seed"], name=name)
+    else:
+        version: Any = target.rpartition("-")[2].upper()
+        data = write_fhir(chosen, signature=signature, about=about, fhir_version=version, name=name)
+    _write(data, out)
+
+
+def in_order(received: list[Received]) -> list[Received]:
+    """Return reports with the newest last, where all of them have a date; else as they were given."""
+    if all(report.date for report in received):
+        return sorted(received, key=lambda report: (report.date or "")[:_DAY])
+    return received
+
+
+def check_prior(received: Received) -> None:
+    """Refuse a prior that was withdrawn, and say so where one is not finished."""
+    if received.status in WITHDRAWN:
+        raise BadInputError(f"the prior {received.id} is {received.status}; leave it out")
+    if received.status in UNFINISHED:
+        click.echo(f"the prior {received.id} is {received.status}: no one may have verified it", err=True)
+
+
+def one_patient(received: list[Received]) -> str | None:
+    """Return the patient whom the files name; several are refused."""
+    named = {report.patient for report in received if report.patient}
+    if len(named) > 1:
+        raise BadInputError(
+            f"the files name {len(named)} patients; give the files of one, or say --patient where one "
+            "patient has several ids"
+        )
+    return next(iter(named), None)
+
+
+def check_patient(asked: Query, patient: str | None) -> None:
+    """Refuse to write one patient's draft into another's record."""
+    if None not in (asked.patient, patient) and asked.patient != patient:
+        raise BadInputError(
+            f"query {asked.id!r} and --about name different patients; give the right file, or say "
+            "--same-patient where the two ids mean one"
+        )
+
+
+def find_query(stream: Any, identity: str) -> Query:  # noqa: ANN401
+    """Return the query of this id."""
+    name = name_of(stream)
+    for found in read_queries(stream):
+        if found.id == identity:
+            return whole_query(found, name=name)
+    raise BadInputError(f"{name} has no query {identity!r}; give the id of one")
+
+
+def find_selection(stream: Any, identity: str, drafts: int) -> tuple[int, str]:  # noqa: ANN401
+    """Return which draft was chosen for this id, and the selection's signature."""
+    name = name_of(stream)
+    for number, record in _json_lines(stream):
+        if not isinstance(record, dict) or str(record.get("id")) != identity:
+            continue
+        index = record.get("selected")
+        if index is None:
+            raise BadInputError(
+                f"{name} line {number}: no draft was chosen for {identity!r}; none is written"
+            )
+        if type(index) is not int or not 0 <= index < drafts:
+            raise BadInputError(f"{name} line {number}: 'selected' is not one of the {drafts} drafts")
+        return index, str(record.get("signature", ""))
+    raise BadInputError(f"{name} has no selection for {identity!r}; run `tabon select` on its query")
+
+
+def _drafts(stream: Any) -> list[Any]:  # noqa: ANN401
+    """Return the drafts of a JSON Lines file as they stand."""
+    return [] if stream is None else [value for _, value in _json_lines(stream)]
+
+
+def _json_lines(stream: Any) -> Iterator[tuple[int, Any]]:  # noqa: ANN401
+    """Yield the numbered values of a JSON Lines file."""
+    for number, line in enumerate(stream, start=1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except (ValueError, RecursionError):
+                raise BadInputError(f"{name_of(stream)} line {number} is not JSON; repair it") from None
+
+
+def _bytes(path: Path) -> bytes:
+    """Return a file's bytes, up to one more than may be read."""
+    with path.open("rb") as file:
+        return file.read(MAX_FILE + 1)
+
+
+def _read(path: Path) -> tuple[Received, ...]:
+    """Return the reports of a file."""
+    return read_any(_bytes(path), name=str(path))
+
+
+def _sections(report: Report) -> dict[str, str]:
+    """Return a report as the queries contract writes it."""
+    return {"findings": report.findings, "impression": report.impression}
+
+
+def _write(data: bytes, out: Path) -> None:
+    """Write to standard output or, in one step, to a file."""
+    if str(out) == "-":
+        sys.stdout.buffer.write(data)
+        return
+    with replacing(out) as file:
+        file.write(data)
