@@ -155,13 +155,16 @@ def test_a_killed_writer_leaves_the_old_bank_or_the_new(tmp_path):
     """Kill -9 at 200 random moments of rewriting: the file is always one whole generation."""
     path, rng = tmp_path / "b.tabon", random.Random(0)
     command = [sys.executable, "-c", textwrap.dedent(WRITERS), path]
-    write_bank_file(path, bank_file({"generation": 0}, {"a": np.zeros(1, "<i8"), "b": np.zeros(1, "<i8")}))
+    filled = np.zeros(50_000, "<i8")
+    started = time.perf_counter()
+    write_bank_file(path, bank_file({"generation": 0}, {"a": filled, "b": filled}))
+    longest = max(0.03, 3 * (time.perf_counter() - started))  # a slow disk gets time to write at all
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writers:
         for _ in range(KILLS):
             generation = read_bank_file(path).facts["generation"]
             print(generation, file=writers.stdin, flush=True)
             writer = int(writers.stdout.readline())
-            time.sleep(rng.uniform(0.0, 0.03))
+            time.sleep(rng.uniform(0.0, longest))
             os.kill(writer, signal.SIGKILL)
             assert int(writers.stdout.readline()) == signal.SIGKILL
             found = read_bank_file(path)
