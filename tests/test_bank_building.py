@@ -1,12 +1,10 @@
 """Banks that are built piece by piece: same bytes, little memory, whole or not there."""
 
-import gc
 import os
 import signal
 import subprocess
 import sys
 import textwrap
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory import peak
 from tabon import Report, Transition, TransitionBank, bank_building, bank_parts
 from tabon.bank import build_bank_file
 from tabon.bank_files import bank_file, write_bank_file
@@ -61,15 +60,6 @@ def test_memory_hardly_grows_with_the_transitions(tmp_path, monkeypatch):
     """Ten times the transitions need little more memory: far less than holding them would take."""
     monkeypatch.setattr(bank_parts, "ROWS_AT_ONCE", 256)
     monkeypatch.setattr(bank_building, "ROWS_AT_ONCE", 256)
-
-    def peak(work):
-        gc.collect()
-        tracemalloc.start()
-        kept = work()
-        top = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        del kept
-        return top
 
     def build(count):
         return lambda: build_bank_file(many(count), tmp_path / "bank", encoder="hashing")

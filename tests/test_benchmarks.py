@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-RUN = Path(__file__).parent.parent / "benchmarks" / "run.py"
+from test_encoders import SENTENCES, tiny_mpnet
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+RUN = BENCHMARKS / "run.py"
 
 
 @pytest.mark.heavy
@@ -15,3 +18,24 @@ def test_every_benchmark_runs_small():
     done = subprocess.run([sys.executable, RUN, "--quick"], capture_output=True, text=True, check=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
     assert len(lines) == 2 + 27
+
+
+def test_the_gpu_benchmark_runs_small_and_agrees(tmp_path):
+    """Without a GPU too: its search gives the processor's distances and picks, which it asserts itself."""
+    (tmp_path / "sentences.txt").write_text("\n".join(SENTENCES))
+    model = tiny_mpnet(tmp_path / "model")
+    command = [sys.executable, BENCHMARKS / "gpu.py", "--quick", "--model", model]
+    command += ["--sentences", tmp_path / "sentences.txt"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "8 methods" in done.stdout
+    assert "200 distinct sentences" in done.stdout
+
+
+@pytest.mark.heavy
+def test_growth_is_measured_and_drawn(tmp_path):
+    """`growth.py --quick` writes the picture and the numbers, and prints the slopes."""
+    command = [sys.executable, BENCHMARKS / "growth.py", "--quick", "--out", tmp_path / "growth.png"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (tmp_path / "growth.png").stat().st_size > 10_000
+    assert len((tmp_path / "growth.csv").read_text().splitlines()) > 20
+    assert "search of 64 queries" in done.stdout

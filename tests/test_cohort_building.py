@@ -1,13 +1,12 @@
 """Cohort folders: files, audit, egress, all or nothing, memory, and the commands that make them."""
 
-import gc
 import json
-import tracemalloc
 from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 
+from memory import peak
 from tabon.cli import main
 from tabon.cohort.audit import PAPER
 from tabon.cohort.building import build_cohort
@@ -120,15 +119,6 @@ def test_the_egress_policy_is_the_data_set_s_unless_the_user_answers_for_another
 
 def test_memory_does_not_grow_with_the_cohort(tmp_path):
     """Ten times the visits need hardly more memory: far less than holding them would take."""
-
-    def peak(work):
-        gc.collect()
-        tracemalloc.start()
-        kept = work()
-        top = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        del kept
-        return top
 
     def build(count):
         reader = dataset([], read=lambda _: patients(count))

@@ -12,6 +12,7 @@ import warnings
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from operator import add
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -29,9 +30,8 @@ from tabon.cli import main
 from tabon.cli import select as select_module
 from tabon.encoders import load_encoder
 from tabon.encoders.hashing import HashingEncoder
-from tabon.engines import SelectionSettings, open_engine, ray_engine, select_parts, split_many
+from tabon.engines import SelectionSettings, open_engine, ray_engine, select_parts
 from tabon.engines.parts import PartsFolder, open_parts
-from tabon.engines.protocol import alone, in_order
 from tabon.engines.ray_engine import RayAddress, Refused
 from tabon.engines.selecting import Answered
 from tabon.engines.selection_parts import SelectionJob, likeness_of
@@ -39,7 +39,6 @@ from tabon.errors import BadInputError, EncoderError, EngineError, UnknownNameEr
 from tabon.records import transition_from_record
 from tabon.sentence_sets import embed
 from tabon.sentence_store import SentenceStore
-from tabon.sentences import split_sentences
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
 
 SETTINGS = SimulationSettings(patients=40, splits=(0.5, 0.0, 0.5))
@@ -253,12 +252,6 @@ def test_a_part_is_read_as_it_was_written(tmp_path_factory, lines, complaints, q
     assert parts.read("other") is None
 
 
-@given(st.permutations(range(20)))
-def test_results_are_put_in_order(numbers):
-    """Whatever order pieces are done in, they come out in their own."""
-    assert list(in_order((number, str(number)) for number in numbers)) == [str(n) for n in range(20)]
-
-
 def test_no_queries_is_an_error_and_writes_nothing(one_machine, tmp_path):
     """An empty file is refused as it is without an engine."""
     with pytest.raises(BadInputError, match="holds no queries"):
@@ -354,12 +347,6 @@ def test_a_bank_built_on_the_cluster_is_the_bank(engine, one_machine, tmp_path):
     assert len(kept) == len(bank.table.sentences)
 
 
-def test_splitting_on_the_cluster_is_splitting(engine):
-    """Sections come back split, in their order."""
-    texts = [transition.current.findings for transition in TRANSITIONS] * 9
-    assert split_many(engine, texts) == [split_sentences(text) for text in texts]
-
-
 def test_selections_on_the_cluster_are_the_selections(engine, one_machine, tmp_path):
     """Bytes, complaints and their order are those of one machine; no parts are left over."""
     selections, said, _ = select_on(engine, one_machine, tmp_path / "out.jsonl")
@@ -414,15 +401,15 @@ def test_an_encoder_that_is_an_object_stays_here(engine):
 def test_work_that_breaks_is_an_error_without_its_text(engine):
     """An error that nobody foresaw is named by its class alone."""
     with pytest.raises(EngineError, match=r"failed on the Ray cluster .* \(ZeroDivisionError\)") as caught:
-        list(engine.map(divided, [1, 0]))
+        list(engine.run(divided, [1, 0], shared=1))
     assert "secret" not in str(caught.value)
 
 
-def divided(number):
+def divided(shared, number):
     """Divide by a number."""
     if number == 0:
         raise ZeroDivisionError("secret")
-    return 1 / number
+    return shared / number
 
 
 def test_a_node_killed_mid_job_costs_its_unfinished_parts(cluster, engine, one_machine, tmp_path):
@@ -454,7 +441,7 @@ def working_node(cluster, engine, log):
     node = cluster.add_node(**NODE)
     raylet = node.all_processes["raylet"][0].process.pid
     while raylet not in {where for _, where in notes(log, "end")}:
-        list(NotingEngine(engine, log, seconds=0.1).run(alone, [-1] * 6, shared=abs))
+        list(NotingEngine(engine, log, seconds=0.1).run(add, [-1] * 6, shared=1))
     return node, raylet
 
 

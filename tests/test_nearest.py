@@ -10,19 +10,7 @@ from hypothesis import strategies as st
 from tabon import nearest as module
 from tabon.errors import BadInputError
 from tabon.nearest import ExactIndex
-
-
-def unit(rng, shape):
-    """Random unit float32 rows."""
-    rows = rng.standard_normal(shape)
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
-
-
-def slow_top_k(queries, rows, k):
-    """Distances in float64, sorted by (distance, row)."""
-    distances = np.clip(0.5 * (1.0 - queries.astype(float) @ rows.astype(float).T), 0.0, 1.0)
-    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(distances, order, axis=1), order
+from unit_rows import slow_top_k, unit
 
 
 @given(st.integers(1, 700), st.integers(1, 40), st.integers(1, 12), st.integers(0, 2**32 - 1))
@@ -107,8 +95,7 @@ def test_searches_side_by_side_leave_the_threads_as_they_were():
     from threadpoolctl import threadpool_info
 
     rng = np.random.default_rng(5)
-    rows = rng.standard_normal((2000, 32)).astype(np.float32)
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = unit(rng, (2000, 32))
     index, queries = ExactIndex(rows), rows[:1500]
     wanted = index.search(queries, 3)
 

@@ -9,14 +9,9 @@ from tabon.errors import TabonError
 from tabon.nearest import ExactIndex
 from tabon.search import open_search
 from tabon.search.cuda import TorchIndex
+from unit_rows import unit
 
 torch = pytest.importorskip("torch")
-
-
-def unit(rng, count, dimension):
-    """Random unit rows."""
-    rows = rng.standard_normal((count, dimension)).astype(np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def assert_same(rows, queries, k):
@@ -32,9 +27,9 @@ def assert_same(rows, queries, k):
 def test_any_bank_and_any_k(seed, count, queries, k):
     """Copies, ties and small banks included."""
     rng = np.random.default_rng(seed)
-    rows = unit(rng, count, 16)[rng.integers(0, count, count)]
+    rows = unit(rng, (count, 16))[rng.integers(0, count, count)]
     rows[rng.random(count) < 0.3] = rows[0]
-    asked = np.concatenate([unit(rng, queries, 16), rows[:3]])
+    asked = np.concatenate([unit(rng, (queries, 16)), rows[:3]])
     assert_same(rows, asked, min(k, count))
 
 
@@ -42,7 +37,7 @@ def test_many_blocks_side_by_side(monkeypatch):
     """More queries than fit one block."""
     monkeypatch.setattr("tabon.search.cuda.SIMILARITIES", 1)
     rng = np.random.default_rng(3)
-    assert_same(unit(rng, 3000, 32), unit(rng, 100, 32), 10)
+    assert_same(unit(rng, (3000, 32)), unit(rng, (100, 32)), 10)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")

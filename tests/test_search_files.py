@@ -25,6 +25,7 @@ from tabon.search.scanning import Run, faiss_scan, numpy_scan, to_single
 from tabon.search.sketching import Sketch, principal_basis, sketched
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.transitions import Transitions
+from unit_rows import slow_top_k, unit
 
 SETTINGS = SimulationSettings(patients=150)
 HALF_ROUNDING = 2.0**-12  # no distance changes by more when a unit row is stored in float16
@@ -57,19 +58,6 @@ def folder(bank_path, tmp_path_factory):
     place = tmp_path_factory.mktemp("index")
     IndexFiles(f"index:{place}?ivf=always").prepare(TransitionBank.load(bank_path), ["novelty", "cost-ot"])
     return place
-
-
-def unit(rng, shape):
-    """Random unit float32 rows."""
-    rows = rng.standard_normal(shape)
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
-
-
-def slow_top_k(queries, rows, k):
-    """Distances to the stored rows in float64, sorted by (distance, row)."""
-    distances = np.clip(0.5 * (1.0 - queries.astype(float) @ rows.astype(float).T), 0.0, 1.0)
-    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(distances, order, axis=1), order
 
 
 def index_of(group, distinct, scan, sketch=None):

@@ -10,7 +10,6 @@ from tabon.engines.loading import ENGINES, open_engine
 from tabon.engines.protocol import Engine
 from tabon.engines.selecting import SelectionSettings, make_chooser, make_selector
 from tabon.engines.selection_parts import select_parts
-from tabon.engines.splitting import split_many
 
 __all__ = [
     "ENGINES",
@@ -21,5 +20,4 @@ __all__ = [
     "make_selector",
     "open_engine",
     "select_parts",
-    "split_many",
 ]

@@ -19,10 +19,6 @@ class LocalEngine:
         """Yield each piece's number and what `work(shared, piece)` returned."""
         return ((number, work(shared, piece)) for number, piece in enumerate(pieces))
 
-    def map(self, function: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[Result]:
-        """Yield `function(piece)` in the order of the pieces."""
-        return map(function, pieces)
-
     def encoder(self, spec: str | Path) -> Encoder:
         """Return the encoder itself."""
         return load_encoder(spec)

@@ -28,31 +28,8 @@ class Engine(Protocol):
         needed. A TabonError of a piece is raised here.
         """
 
-    def map(self, function: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[Result]:
-        """Yield `function(piece)` in the order of the pieces."""
-
     def encoder(self, spec: str | Path) -> Encoder:
         """Return an encoder with the bits of the one that `spec` names, whose work the engine does."""
 
     def close(self) -> None:
         """Let go of what the engine holds."""
-
-
-def in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
-    """Yield numbered results in the order of their numbers.
-
-    >>> list(in_order([(1, "b"), (0, "a"), (2, "c")]))
-    ['a', 'b', 'c']
-    """
-    early: dict[int, Result] = {}
-    turn = 0
-    for number, result in results:
-        early[number] = result
-        while turn in early:
-            yield early.pop(turn)
-            turn += 1
-
-
-def alone(function: Callable[[Piece], Result], piece: Piece) -> Result:
-    """Call a function that shares nothing with its other pieces."""
-    return function(piece)

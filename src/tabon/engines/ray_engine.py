@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl
 from tabon._extras import require
 from tabon.encoders import Encoder
 from tabon.engines.encoding import SpreadEncoder
-from tabon.engines.protocol import Piece, Result, Shared, alone, in_order
+from tabon.engines.protocol import Piece, Result, Shared
 from tabon.errors import BadInputError, EncoderError, EngineError, TabonError, TransportError
 
 REACH_SECONDS = 5.0
@@ -134,10 +134,6 @@ class RayEngine:
             raise self._lost(error) from error
         finally:
             self._call_off(waiting)
-
-    def map(self, function: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[Result]:
-        """Yield `function(piece)` in the order of the pieces."""
-        return in_order(self.run(alone, pieces, shared=function))
 
     def encoder(self, spec: str | Path) -> Encoder:
         """Return an encoder whose sentences are encoded by the cluster."""
