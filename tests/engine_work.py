@@ -22,15 +22,26 @@ class Noted:
     work: object
     log: str
     seconds: float
+    gate: str = ""  # a file that work waits for once `free` pieces are done, so that every node gets one
+    free: int = 0
 
     def __call__(self, shared, piece):
         """Do the work between two lines of the log."""
         name = shared.key(piece) if hasattr(shared, "key") else sha256(repr(piece).encode()).hexdigest()
         self._note("start", name)
         time.sleep(self.seconds)
+        self._wait()
         result = self.work(shared, piece)
         self._note("end", name)
         return result
+
+    def _wait(self):
+        """Stand still until the gate is there, where there is one; not for ever."""
+        end = time.monotonic() + 150
+        while self.gate and not Path(self.gate).exists() and time.monotonic() < end:
+            if len(notes(self.log, "end")) < self.free:
+                return
+            time.sleep(0.05)
 
     def _note(self, what, name):
         """Add a line; the parent of a worker is its node."""
@@ -43,8 +54,8 @@ class Noted:
 class NotingEngine:
     """Another engine, whose work is noted."""
 
-    def __init__(self, engine, log, seconds=0.0):
-        self._engine, self._log, self._seconds = engine, str(log), seconds
+    def __init__(self, engine, log, seconds=0.0, gate="", free=0):
+        self._engine, self._log, self._rest = engine, str(log), (seconds, str(gate), free)
 
     @property
     def slots(self):
@@ -53,7 +64,7 @@ class NotingEngine:
 
     def run(self, work, pieces, *, shared):
         """Have the pieces done, noted."""
-        return self._engine.run(Noted(work, self._log, self._seconds), pieces, shared=shared)
+        return self._engine.run(Noted(work, self._log, *self._rest), pieces, shared=shared)
 
     def encoder(self, spec):
         """Return an encoder whose pieces are noted."""

@@ -136,7 +136,7 @@ def free_port():
         return free.getsockname()[1]
 
 
-def wait_until(true, seconds=60):
+def wait_until(true, seconds=120):
     """Wait for something to become true."""
     end = time.monotonic() + seconds
     while not true():
@@ -328,10 +328,13 @@ def test_a_server_that_is_not_ray_is_refused_within_seconds(monkeypatch, answer,
 
 def test_rows_come_back_in_order_from_several_nodes(engine, tmp_path):
     """Encoding on the cluster gives the rows of one machine, and more than one node worked."""
-    noted = NotingEngine(engine, tmp_path / "log", seconds=0.05)
-    encoder = noted.encoder("hashing")
-    np.testing.assert_array_equal(encoder.encode(SENTENCES), HashingEncoder().encode(SENTENCES))
-    assert len({node for _, node in notes(tmp_path / "log", "end")}) >= 2
+    log, gate = tmp_path / "log", tmp_path / "gate"
+    encoder = NotingEngine(engine, log, gate=gate).encoder("hashing")
+    with ThreadPoolExecutor(1) as pool:
+        rows = pool.submit(encoder.encode, SENTENCES)
+        wait_until(lambda: len({node for _, node in notes(log, "start")}) >= 2)
+        gate.touch()
+    np.testing.assert_array_equal(rows.result(), HashingEncoder().encode(SENTENCES))
     assert encoder.fingerprint == HashingEncoder.fingerprint
     assert encoder.encode([]).shape == (0, 256)
     assert encoder.lot >= 2 * 2048
@@ -414,15 +417,16 @@ def divided(shared, number):
 
 def test_a_node_killed_mid_job_costs_its_unfinished_parts(cluster, engine, one_machine, tmp_path):
     """A kill -9 of a node: same bytes; parts that were finished are not done again."""
-    out, log = tmp_path / "out.jsonl", tmp_path / "log"
+    out, log, gate = tmp_path / "out.jsonl", tmp_path / "log", tmp_path / "gate"
     victim, raylet = working_node(cluster, engine, tmp_path / "before")
     answers = []
-    noted = NotingEngine(engine, log, seconds=0.4)
+    noted = NotingEngine(engine, log, gate=gate, free=4)
     thread = threading.Thread(target=lambda: answers.append(select_on(noted, one_machine, out)))
     thread.start()
     wait_until(lambda: mid_piece(log, raylet) and len(kept_in(out)) >= 2)
     kill_node(victim)
     kept = kept_in(out)
+    gate.touch()
     thread.join(120)
     cluster.remove_node(victim)
     [(selections, said, _)] = answers
