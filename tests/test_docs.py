@@ -28,7 +28,11 @@ from tabon.sentences import SPLITTER
 from tabon.signature import Fingerprint, Signature
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("experiments/*/README.md")])
+PAGES = sorted(
+    page
+    for place in ("*.md", "docs/**/*.md", "experiments/*/README.md", "examples/*/README.md")
+    for page in ROOT.glob(place)
+)
 DECISIONS = sorted(page for page in ROOT.glob("docs/decisions/*.md") if page.name != "README.md")
 MARKED = {"signature": Signature, "fingerprint": Fingerprint}
 

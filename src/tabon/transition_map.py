@@ -63,10 +63,10 @@ class TransitionMap:
         """Read a map back; what does not fit together is refused."""
         try:
             points = Map2D(
-                bank=tuple(map(_point, record["bank"])),
-                drafts=tuple(None if point is None else _point(point) for point in record["drafts"]),
+                bank=tuple(map(point, record["bank"])),
+                drafts=tuple(None if point is None else point(point) for point in record["drafts"]),
                 nearest=tuple(record["nearest"]),
-                explained=_point(record["explained"]),
+                explained=point(record["explained"]),
                 total=record.get("total", len(record["bank"])),
             )
             names = {name: str(record[name]) for name in ("query", "section", "distance")}
@@ -101,12 +101,12 @@ def project(
     shown = _shown(len(bank), nearest, rows, seed)
     points = bank[shown].astype(np.float64)
     centre = points.mean(axis=0)
-    axes, explained = _widest_axes(points - centre)
+    axes, explained = widest_axes(points - centre)
     place = {row: index for index, row in enumerate(shown.tolist())}
     flat = (directions - centre) @ axes.T
     return Map2D(
-        bank=tuple(map(_point, (points - centre) @ axes.T)),
-        drafts=tuple(_point(row) if has else None for row, has in zip(flat, placed, strict=True)),
+        bank=tuple(map(point, (points - centre) @ axes.T)),
+        drafts=tuple(point(row) if has else None for row, has in zip(flat, placed, strict=True)),
         nearest=tuple(None if row is None else place[row] for row in nearest),
         explained=explained,
         total=len(bank),
@@ -132,7 +132,7 @@ def _shown(total: int, nearest: list[int | None], rows: int, seed: int) -> NDArr
     return np.union1d(sample, [row for row in nearest if row is not None]).astype(np.int64)
 
 
-def _widest_axes(centred: Array) -> tuple[Array, Point]:
+def widest_axes(centred: Array) -> tuple[Array, Point]:
     """Return the two first right singular vectors, (2, d), and their shares of the variance.
 
     The sign of an axis is free: its largest coordinate is made positive.
@@ -143,7 +143,7 @@ def _widest_axes(centred: Array) -> tuple[Array, Point]:
     signs = np.where(axes[[0, 1], largest] < 0, -1.0, 1.0)
     total = float((singular**2).sum())
     shares = spread / total if total > NO_SPREAD else np.zeros(2)
-    return axes * signs[:, None], _point(shares)
+    return axes * signs[:, None], point(shares)
 
 
 def _padded(rows: Array) -> Array:
@@ -152,7 +152,7 @@ def _padded(rows: Array) -> Array:
     return np.concatenate([rows[:2], np.zeros((missing, *rows.shape[1:]))])
 
 
-def _point(row: Any) -> Point:  # noqa: ANN401 - two numbers of an array or of a file
+def point(row: Any) -> Point:  # noqa: ANN401 - two numbers of an array or of a file
     """Return a rounded place."""
     first, second = row
     return round(float(first), DIGITS) + 0.0, round(float(second), DIGITS) + 0.0

@@ -15,9 +15,11 @@ from tabon.cli.explain import explain
 from tabon.cli.fit import fit_command
 from tabon.cli.flags import flags_command
 from tabon.cli.generate import generate
+from tabon.cli.report import report
 from tabon.cli.reproduce import reproduce_command
 from tabon.cli.risk import risk
 from tabon.cli.select import select
+from tabon.cli.serve import serve_command
 from tabon.cli.simulate import simulate
 from tabon.cli.table import table
 
@@ -39,6 +41,8 @@ COMMANDS = (
     drafts,
     select,
     explain,
+    report,
+    serve_command,
     flags_command,
     calibrate,
     fit_command,

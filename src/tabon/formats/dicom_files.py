@@ -1,26 +1,20 @@
-"""DICOM files in and out of pydicom, without its warnings about values.
-
-pydicom warns about values that do not fit their type, and shows them: in a
-broken file such a value may run over the report. So it does not check them
-here. That is a setting of the whole process, hence the lock.
-"""
+"""DICOM files in and out of pydicom, without its warnings about values."""
 
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from threading import RLock
 from typing import Any
 
 from tabon._extras import require
 from tabon.errors import BadInputError, TabonError
 from tabon.formats.received import check_file_size
+from tabon.formats.unchecked import unchecked_values
 
 DEFLATED = b"1.2.840.10008.1.2.1.99"
 _PREAMBLE = 128
 _MAGIC = b"DICM"
 _META_END = 1024  # the file meta information is far shorter
-_LOCK = RLock()
 _UNREADABLE = (
     ArithmeticError,
     AssertionError,
@@ -55,7 +49,7 @@ def dicom_values(message: str) -> Iterator[None]:
     """
     package = pydicom()
     own = (package.errors.BytesLengthException, package.errors.InvalidDicomError)
-    with _LOCK, package.config.disable_value_validation():
+    with unchecked_values(package):
         try:
             yield
         except TabonError:

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 
 from tabon._extras import require
 from tabon.errors import BadInputError, TabonError
+from tabon.formats.unchecked import unchecked_values
 from tabon.generation.protocol import EncodedImage
 
 MAX_SIDE = 1536  # pixels of the longer side
@@ -43,7 +43,6 @@ _JPEG_EXTRAS = re.compile(rb"\xff[\xe1-\xed\xef\xfe]")  # EXIF, comments and the
 _JPEG_END = b"\xff\xd9"
 
 _DEFLATED = "1.2.840.10008.1.2.1.99"
-_PYDICOM = Lock()
 _PIXEL_TAGS = (
     "SamplesPerPixel",
     "PhotometricInterpretation",
@@ -220,16 +219,11 @@ def _picture_gray(image: Any) -> Gray:  # noqa: ANN401
 
 
 def _dicom_gray(data: bytes, path: Path) -> Gray:
-    """Return a DICOM file's pixels as they are meant to be looked at, as 8-bit gray.
-
-    pydicom logs values that do not fit their type, and in a broken file such a
-    value may run over the patient's name: so it does not check them here. That
-    is a setting of the whole process, hence the lock.
-    """
+    """Return a DICOM file's pixels as they are meant to be looked at, as 8-bit gray."""
     pydicom = require("pydicom", extra="images", feature="reading DICOM")
     require("PIL.Image", extra="images", feature="reading images")
     own = (pydicom.errors.BytesLengthException, pydicom.errors.InvalidDicomError)
-    with _PYDICOM, pydicom.config.disable_value_validation():
+    with unchecked_values(pydicom):
         with _said(f"{path} is not a whole DICOM image; copy it again", *own):
             dataset = _dicom_header(pydicom, data, path)
         with _said(f"{path} holds no pixels that can be decoded; copy it again", *own):

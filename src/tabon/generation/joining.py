@@ -78,6 +78,7 @@ def queries_from(
             "model": _the_one(study, "model", drafts, model),
             "prompt": _the_one(study, "prompt", drafts, prompt),
             "expected": expected,
+            **({"image": transition["image"]} if transition.get("image") else {}),
             **({"shortfall": expected - len(candidates)} if len(candidates) < expected else {}),
         }
 

@@ -1,0 +1,146 @@
+"""`tabon report`."""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tabon.bank import TransitionBank
+from tabon.cli.select import method_options, settings_of
+from tabon.cli.shared_options import (
+    bank_option,
+    encoder_option,
+    name_of,
+    no_store_option,
+    says_no,
+    search_option,
+    store_option,
+)
+from tabon.engines import SelectionSettings
+from tabon.errors import BadInputError
+from tabon.explorer import MOST_STUDIES, ExplorerSettings, Studies, explorer_of, write_report
+from tabon.explorer.images import open_folder
+from tabon.explorer.records import NOTICE
+from tabon.explorer.scores import DEFAULT_SCORE, DraftScore, score_named
+from tabon.explorer.studies import NEIGHBOURS, check_count
+from tabon.records import Query, read_queries, whole_query
+
+PAGEFUL = 500  # studies on a page unless --limit says otherwise; some 16 kB each, and their images
+
+
+@click.command()
+@click.argument("queries", type=click.File("rb"))
+@bank_option
+@click.option(
+    "--html",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the page here, in one step.",
+)
+@method_options
+@click.option("--abstain", type=float, help="Choose nothing where the pick's p is at most this.")
+@click.option(
+    "--calibration",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Made by `tabon calibrate`.",
+)
+@click.option(
+    "--score",
+    default=DEFAULT_SCORE,
+    show_default=True,
+    help="What gain is measured in, where queries have a reference; none measures nothing.",
+)
+@click.option(
+    "--images",
+    type=click.Path(path_type=Path),
+    help="The folder that the `image` of a query is relative to.",
+)
+@click.option("--title", help="Stands over the page. Default: the name of QUERIES.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MOST_STUDIES),
+    default=PAGEFUL,
+    show_default=True,
+    help="Studies on the page, the first ones of the file.",
+)
+@click.option(
+    "--show",
+    type=click.IntRange(min=0),
+    default=NEIGHBOURS,
+    show_default=True,
+    help="Training changes to show of each draft, at most -k.",
+)
+@click.option("--no-bank-text", is_flag=True, help="Show ids of training changes, not their text.")
+@search_option
+@encoder_option
+@store_option
+@no_store_option
+@says_no
+def report(queries: Any, bank: Path, html: Path, **options: Any) -> None:  # noqa: ANN401
+    """Write the studies of QUERIES, with their drafts and picks, as one page (`-` reads standard input).
+
+    The page is one file that works without a network or a server. It holds
+    report text, and images with --images: keep it as you keep the reports.
+    """
+    shown, more = first_queries(queries, options["limit"])
+    settings = explorer_settings(options, shown, name_of(queries))
+    studies = explorer_of(TransitionBank.load(bank), settings_of(options), shown, settings)
+    size = write_report(studies, html, note=partial(click.echo, err=True))
+    _tell(studies, html, size, more=more)
+
+
+def first_queries(lines: Any, most: int) -> tuple[list[Query], bool]:  # noqa: ANN401
+    """Return the first queries of a file, and whether there are more; a bad line is an error."""
+    found = [whole_query(query, name=name_of(lines)) for query in islice(read_queries(lines), most + 1)]
+    check_count(len(found[:most]))
+    return found[:most], len(found) > most
+
+
+def open_studies(
+    queries: Any,  # noqa: ANN401
+    bank: TransitionBank,
+    selection: SelectionSettings,
+    options: Mapping[str, Any],
+) -> Studies:
+    """Return the studies of a whole file with every query answered: what `tabon serve --queries` shows."""
+    shown, more = first_queries(queries, MOST_STUDIES)
+    check_count(len(shown) + more)
+    studies = explorer_of(bank, selection, shown, explorer_settings(options, shown, name_of(queries)))
+    click.echo(f"the explorer shows {len(studies.lines):,} studies", err=True)
+    return studies
+
+
+def explorer_settings(options: Mapping[str, Any], queries: Iterable[Query], name: str) -> ExplorerSettings:
+    """Return what the options say of showing studies."""
+    images = options["images"]
+    return ExplorerSettings(
+        title=Path(name).name if options["title"] is None else options["title"],
+        neighbours=options.get("show", NEIGHBOURS),
+        bank_text=not options["no_bank_text"],
+        score=_score(options["score"], queries),
+        images=None if images is None else open_folder(images),
+    )
+
+
+def _score(name: str, queries: Iterable[Query]) -> DraftScore | None:
+    """Return the score that was asked for; one that nobody named may be missing."""
+    if name == "none" or all(query.reference is None for query in queries):
+        return None
+    try:
+        return score_named(name)
+    except BadInputError as error:
+        source = click.get_current_context().get_parameter_source("score")
+        if source == click.core.ParameterSource.COMMANDLINE:
+            raise
+        click.echo(f"gain is not shown: {error}", err=True)
+        return None
+
+
+def _tell(studies: Studies, html: Path, size: int, *, more: bool) -> None:
+    """Say what was written, and what not."""
+    click.echo(f"wrote {html}: {len(studies):,} studies, {size / 1e6:.1f} MB. {NOTICE}", err=True)
+    if more:
+        click.echo(f"only the first {len(studies):,} studies are shown; --limit shows more", err=True)

@@ -1,0 +1,117 @@
+"""Drafts in, the order in which they are given out, and what the answer says of it.
+
+The arithmetic is the service's: one query to its worker, as `POST /v1/select` would ask it.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from tabon.gateway.asking import Asked
+from tabon.gateway.gathering import Gathered
+from tabon.gateway.pruning import Pruner, Select
+from tabon.gateway.refusals import as_gateway_error
+from tabon.gateway.replies import Draft
+from tabon.reports import Report
+from tabon.service.wire import NOTICE, Limits, ServiceError, query_from_body
+
+NO_ROOM: Final = 503
+ATTEMPTS: Final = 3  # at a full queue: the drafts are paid for
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Places of drafts from best to worst, and the extension field."""
+
+    order: tuple[int, ...]
+    extension: Mapping[str, Any]
+
+
+async def choose(
+    select: Select, limits: Limits, asked: Asked, gathered: Gathered, pruner: Pruner | None = None
+) -> Chosen:
+    """Choose among the drafts that came."""
+    reports, too_long = await asyncio.to_thread(_reports, gathered.drafts, limits)
+    query = replace(asked.query, candidates=reports, draft_facts=tuple({} for _ in reports))
+    record = json.loads(await _patiently(select, query))
+    rule = "" if pruner is None else f"|rule:{pruner.rule.name}|partial:same"
+    came = [place for place, draft in enumerate(gathered.drafts) if draft is not None]
+    order = ranking(record, came)
+    return Chosen(
+        order,
+        {
+            "selected": record["selected"],
+            "returned": list(order[: asked.choices]),
+            "drafts": asked.drafts,
+            "distances": _distances(record, gathered.drafts),
+            "margin": record["margin"],
+            "tied": record["tied"],
+            "abstained": record["abstained"],
+            "p": record["p"],
+            "flags": _flags(record["flags"], gathered, too_long),
+            "stopped": sorted(gathered.stopped),
+            "failed": {str(place): error.status for place, error in sorted(gathered.errors.items())},
+            "signature": record["signature"] + rule,
+            "notice": NOTICE,
+        },
+    )
+
+
+def ranking(record: Mapping[str, Any], came: Iterable[int]) -> tuple[int, ...]:
+    """Return the places from best to worst, the pick first; as they came where nothing was picked.
+
+    >>> ranking({"selected": 2, "total_distances": [0.3, 0.2, 0.1]}, [0, 1, 2])
+    (2, 1, 0)
+    """
+    if record["selected"] is None:
+        return tuple(came)
+    distances = record["total_distances"]
+    return tuple(sorted(came, key=lambda place: (place != record["selected"], distances[place], place)))
+
+
+def _reports(drafts: Iterable[Draft | None], limits: Limits) -> tuple[tuple[Report, ...], list[int]]:
+    """Read each draft as `tabon drafts` would; one longer than the service takes counts as empty."""
+    reports: list[Report] = []
+    too_long: list[int] = []
+    for place, draft in enumerate(drafts):
+        text = "" if draft is None else draft.text.encode("utf-8", "replace").decode()
+        body = json.dumps({"id": "gateway", "prior": None, "candidates": [text]}).encode()
+        try:
+            reports += query_from_body(body, limits).candidates
+        except ServiceError:
+            reports.append(Report())
+            too_long.append(place)
+    return tuple(reports), too_long
+
+
+async def _patiently(select: Select, query: Any) -> bytes:  # noqa: ANN401  # a Query
+    """Ask the service; where its queue is full, wait a little before the drafts are lost."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return await select(query)
+        except ServiceError as error:
+            if error.status != NO_ROOM or attempt == ATTEMPTS - 1:
+                raise as_gateway_error(error) from None
+            await asyncio.sleep(1 if error.retry_after is None else error.retry_after)
+    raise AssertionError  # never reached: the last attempt returns or raises
+
+
+def _distances(record: Mapping[str, Any], drafts: Iterable[Draft | None]) -> list[float | None]:
+    """Return the distance of each draft that came."""
+    found = record["total_distances"]
+    if not found:
+        return []
+    return [None if draft is None else value for draft, value in zip(drafts, found, strict=True)]
+
+
+def _flags(flags: Iterable[str], gathered: Gathered, too_long: Iterable[int]) -> list[str]:
+    """Say of a draft that did not come why, instead of which sections it lacks."""
+    gone = {str(place) for place in (*gathered.stopped, *gathered.errors, *too_long)}
+    told = [
+        flag for flag in flags if not (flag.startswith("draft-lacks:") and flag.rpartition(":")[2] in gone)
+    ]
+    told += [f"stopped:{place}" for place in sorted(gathered.stopped)]
+    told += [f"failed:{place}" for place in sorted(gathered.errors)]
+    return told + [f"too-long:{place}" for place in too_long]

@@ -1,0 +1,139 @@
+"""Errors in OpenAI's form, and what a failed call to the upstream means for the client.
+
+No message repeats what was sent or what the upstream said in prose: that may hold
+report text. Of an upstream's error only its machine-readable code and the name of
+the parameter are passed on.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from math import ceil
+from typing import Any, Final
+
+from tabon.generation.failures import OUT_OF_MONEY, error_codes, retry_after
+from tabon.service.wire import ServiceError
+
+GONE: Final = 499  # in the log: the client hung up
+TRY_AGAIN: Final = frozenset({408, 409, 425, 429})  # and every 5xx
+PASSED_ON: Final = frozenset({400, 404, 413, 422, 429})
+KEY_REFUSED: Final = frozenset({401, 403})
+SERVER_ERROR: Final = 500
+LONGEST_WAIT: Final = 86_400  # seconds that a Retry-After may say
+_PARAM = re.compile(r"[A-Za-z_][\w.\[\]]{0,63}", re.ASCII)
+_TYPES: Final[Mapping[int, str]] = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+
+
+class GatewayError(ServiceError):
+    """An answer that is not a completion, in the form that OpenAI's clients read."""
+
+    def __init__(  # the fields of OpenAI's error
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        """Keep what goes to the client; none of it may be report text."""
+        super().__init__(status, message, retry_after=retry_after)
+        self.code, self.param = code, param
+
+    @property
+    def type(self) -> str:
+        """Return OpenAI's word for the kind of error."""
+        usual = "server_error" if self.status >= SERVER_ERROR else "invalid_request_error"
+        return _TYPES.get(self.status, usual)
+
+    def record(self) -> dict[str, Any]:
+        """Return the object that every error is."""
+        facts = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+        return {"error": facts}
+
+    def body(self) -> bytes:
+        """Return it as JSON."""
+        return json.dumps(self.record()).encode()
+
+
+class UpstreamError(GatewayError):
+    """A call that gave no draft."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        again: bool = False,
+        seen: int | None = None,
+        **facts: Any,  # noqa: ANN401
+    ) -> None:
+        """Keep whether the call may be made again, and the upstream's own status where there is one."""
+        super().__init__(status, message, **facts)
+        self.again, self.seen = again, seen
+
+
+def bad_request(message: str, param: str | None = None) -> GatewayError:
+    """Return the refusal of a request that does not fit."""
+    return GatewayError(400, message, param=param, code="invalid_value")
+
+
+def as_gateway_error(error: ServiceError) -> GatewayError:
+    """Return an error of the service in OpenAI's form; the way out becomes part of its sentence."""
+    if isinstance(error, GatewayError):
+        return error
+    message = f"{error.message}; {error.way_out}" if error.way_out else error.message
+    return GatewayError(error.status, message, retry_after=error.retry_after)
+
+
+def refused(status: int, headers: Mapping[str, str], body: Any, *, own_key: bool) -> UpstreamError:  # noqa: ANN401
+    """Return what an upstream's error means.
+
+    Args:
+        status: of the upstream's answer.
+        headers: of it.
+        body: its JSON, whatever that is.
+        own_key: whether the key is the gateway's, so that the client can do nothing about it.
+    """
+    codes = list(dict.fromkeys(error_codes(body)))
+    wait = retry_after(headers, body)
+    facts: dict[str, Any] = {"seen": status, "code": codes[-1] if codes else None, "param": _param(body)}
+    if wait is not None:
+        facts["retry_after"] = min(ceil(wait), LONGEST_WAIT)
+    again = (status in TRY_AGAIN or status >= SERVER_ERROR) and not OUT_OF_MONEY & set(codes)
+    return UpstreamError(_status(status, own_key=own_key), _sentence(status, own_key), again=again, **facts)
+
+
+def _status(status: int, *, own_key: bool) -> int:
+    """Return the status that a client gets for an upstream's."""
+    if status in PASSED_ON or (status in KEY_REFUSED and not own_key):
+        return status
+    return 504 if status in {408, 504} else 502
+
+
+def _sentence(status: int, own_key: bool) -> str:  # noqa: FBT001
+    """Say what happened and the way out."""
+    if status in KEY_REFUSED:
+        whose = "the gateway's key; check --upstream-key-file" if own_key else "the key; send another one"
+        return f"the upstream did not accept {whose} (HTTP {status})"
+    if status == 404:  # noqa: PLR2004
+        return "the upstream does not know this model or route; ask GET /v1/models"
+    if status == 429:  # noqa: PLR2004
+        return "the upstream has no room now; try again later"
+    if status in PASSED_ON:
+        return f"the upstream does not take this request (HTTP {status}); check its parameters"
+    if 300 <= status < 400:  # noqa: PLR2004
+        return f"the upstream redirects (HTTP {status}); give --upstream the address that it leads to"
+    return f"the upstream failed (HTTP {status}); try again later"
+
+
+def _param(body: Any) -> str | None:  # noqa: ANN401  # any JSON
+    """Return the parameter that an upstream complains about, where it is a plain name."""
+    error = body.get("error") if isinstance(body, dict) else None
+    name = error.get("param") if isinstance(error, dict) else None
+    return name if isinstance(name, str) and _PARAM.fullmatch(name) else None

@@ -1,0 +1,52 @@
+"""A connection that waits for its client for too long is closed: uvicorn itself waits for ever."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from tabon._extras import require
+
+if TYPE_CHECKING:
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+LOOK_SECONDS: Final = 10.0  # between two looks at a connection; a client may take so long, and not twice
+
+
+def watched_protocol(seconds: float = LOOK_SECONDS) -> "type[H11Protocol]":
+    """Return uvicorn's HTTP/1.1, which closes connections whose client neither sends a head nor reads.
+
+    Each connection is looked at again and again. Where two looks find it
+    waiting for its client, with nothing sent, nothing read and no new request
+    between them, it is cut off. A body that does not arrive is the fence's.
+    """
+    require("uvicorn", extra="service", feature="the HTTP service")
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class WatchedProtocol(H11Protocol):
+        """Looks at its connection from time to time."""
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            """Begin to look."""
+            super().connection_made(transport)
+            self.access_log = False  # it would hold paths, and so text
+            self._look((None, -1))
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            """Look no more."""
+            self._watch.cancel()
+            super().connection_lost(exc)
+
+        def _look(self, before: tuple[Any, int]) -> None:
+            """Cut the connection off where nothing has changed since the last look."""
+            now = (self.cycle, self.transport.get_write_buffer_size())
+            if self._waits() and now == before:
+                self.transport.abort()
+            else:
+                left = now if self._waits() else (None, -1)
+                self._watch = self.loop.call_later(seconds, self._look, left)
+
+        def _waits(self) -> bool:
+            """Whether it is the client's turn: to send a head, to read, or to hear the end."""
+            idle = self.cycle is None or self.cycle.response_complete
+            return idle or self.flow.write_paused or self.transport.is_closing()
+
+    return WatchedProtocol

@@ -1,0 +1,51 @@
+"""The golden self-query: a fixed question whose answer must not change while the service runs."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from tabon.records import Query
+from tabon.reports import SECTIONS, Report
+from tabon.sentences import split_sentences
+
+GOLDEN: Final = Query(
+    id="tabon-golden",
+    priors=(
+        Report(
+            findings="The lungs are clear. Heart size is normal. No pleural effusion or pneumothorax.",
+            impression="No acute cardiopulmonary process.",
+        ),
+    ),
+    candidates=(
+        Report(
+            findings="New small left pleural effusion. Heart size is normal. No pneumothorax.",
+            impression="New small left pleural effusion.",
+        ),
+        Report(
+            findings="The lungs are clear. Heart size is mildly enlarged. No pleural effusion.",
+            impression="Mild cardiomegaly without edema.",
+        ),
+    ),
+)
+GOLDEN_SENTENCES: Final = tuple(
+    sentence
+    for report in (*GOLDEN.priors, *GOLDEN.candidates)
+    for section in SECTIONS
+    for sentence in split_sentences(report.section(section))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether the service may be asked, and why not."""
+
+    ready: bool
+    reason: str = ""
+
+
+def compared(first: bytes | None, now: bytes) -> Readiness:
+    """Compare the golden answer with the one given at start."""
+    if first is None:
+        return Readiness(False, "the golden query was not answered at start")
+    if first != now:
+        return Readiness(False, "the golden query is answered otherwise than at start")
+    return Readiness(True)

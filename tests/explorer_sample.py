@@ -1,0 +1,130 @@
+"""The explorer's data, made by hand: three studies with everything that a page can show."""
+
+PRIOR = {
+    "findings": ["The heart is normal in size.", "No effusion.", "A nodule of 6 mm is seen."],
+    "impression": ["Small nodule."],
+    "other": "HISTORY: cough.",
+}
+DRAFTS = (
+    {
+        "findings": ["The heart is normal in size.", "There is no effusion.", "The nodule is unchanged."],
+        "impression": ["Stable nodule."],
+        "other": "",
+    },
+    {"findings": ["New edema.", "No effusion."], "impression": ["Edema.", "Nodule."], "other": "Here it is:"},
+    {"findings": ["Normal."], "impression": [], "other": ""},
+)
+ALIGNED = (
+    (("same", 0, 0), ("reworded", 1, 1), ("new", None, 2), ("dropped", 2, None)),
+    (("new", None, 0), ("same", 1, 1), ("dropped", 0, None), ("dropped", 2, None)),
+    (("new", None, 0), ("dropped", 0, None), ("dropped", 1, None), ("dropped", 2, None)),
+)
+NEAREST = {"id": "train-7", "distance": 0.125, "prior": ["Clear lungs."], "current": ["Lungs remain clear."]}
+NO_REPORT = {"findings": [], "impression": [], "other": ""}
+
+
+def flag(kind, **facts):
+    """Return a flag."""
+    none = {
+        "section": None,
+        "sentences": [],
+        "prior_section": None,
+        "prior_sentences": [],
+        "observation": None,
+    }
+    return {"kind": kind, "detail": f"about {kind}", **none, **facts}
+
+
+FLAGS = (
+    [],
+    [
+        flag("unsupported-finding", section="findings", sentences=[0], observation="edema"),
+        flag("dropped-finding", prior_section="findings", prior_sentences=[2], observation="nodule"),
+        flag("chatty-draft", section="other", sentences=[0]),
+    ],
+    [flag("empty-draft")],
+)
+
+
+def line(kind, prior, current):
+    """Return a line of an alignment."""
+    return {"kind": kind, "prior": prior, "current": current, "distance": 0.2, "share": 0.25}
+
+
+def draft(number):
+    """Return one draft with its measures."""
+    sections = {"findings": 0.2 + number / 10, "impression": None if number == 2 else 0.1}
+    return {
+        "number": number,
+        "rank": number,
+        "total": 0.3 + number / 10,
+        "sections": sections,
+        "lacks": ["impression"] if number == 2 else [],
+        "parts": {"findings": {"novelty": 0.1, "cost-ot": None if number else 0.3}},
+        "report": DRAFTS[number],
+        "score": (0.5, 0.25, 0.0)[number],
+        "flags": FLAGS[number],
+        "alignment": {"findings": [line(*one) for one in ALIGNED[number]]},
+        "nearest": {"findings": [NEAREST], "impression": [{**NEAREST, "prior": [], "current": []}]},
+    }
+
+
+def study(number, **facts):
+    """Return one study; facts replace what it holds."""
+    places = {"drafts": [[0.1, 0.2], [0.1, 0.2], None], "nearest": [[0.3, 0.1], [-0.5, 0.5], None]}
+    return {
+        "number": number,
+        "id": f"study-{number}",
+        "patient": f"patient-{number}",
+        "selected": 0,
+        "margin": 0.1,
+        "tied": False,
+        "abstained": None,
+        "p": 0.4,
+        "gain": 0.25,
+        "prior": PRIOR,
+        "older_priors": 2,
+        "reference": {**DRAFTS[0], "other": "TECHNIQUE: two views."},
+        "drafts": [draft(one) for one in range(3)],
+        "map": {"findings": places, "impression": {"drafts": [None] * 3, "nearest": [None] * 3}},
+        "image": None,
+        **facts,
+    }
+
+
+def row(one):
+    """Return what the list shows of a study."""
+    keys = ("number", "id", "patient", "selected", "margin", "tied", "abstained", "p", "gain")
+    flags = (
+        []
+        if one["selected"] is None
+        else [found["kind"] for found in one["drafts"][one["selected"]]["flags"]]
+    )
+    facts = {"drafts": len(one["drafts"]), "flags": flags, "has_image": one["image"] is not None}
+    return {**{key: one[key] for key in keys}, **facts}
+
+
+def sample():
+    """Return overview and studies: a plain one, one whose pick has flags, one without pick and prior."""
+    unpicked = {"selected": None, "margin": None, "p": None, "gain": None, "abstained": "empty-prior"}
+    studies = [
+        study(0),
+        study(1, selected=1, tied=True, margin=0.0, gain=-0.1),
+        study(2, prior=NO_REPORT, reference=None, patient=None, map={}, **unpicked),
+    ]
+    points = {
+        "bank": [[x / 10, (x * 7 % 11) / 10] for x in range(-10, 11)],
+        "explained": [0.5, 0.25],
+        "total": 90,
+    }
+    overview = {
+        "notice": "Research use only. Not a medical device.",
+        "title": "By hand",
+        "signature": "distance:novelty|bank:0123",
+        "bank": {"transitions": 90, "patients": 40, "sha256": "01" * 32},
+        "score": "rouge-l-f",
+        "flag_kinds": ["unsupported-finding", "dropped-finding", "chatty-draft", "empty-draft"],
+        "map": {"findings": points, "impression": points},
+        "studies": [row(one) for one in studies],
+    }
+    return {"overview": overview, "studies": studies}

@@ -1,0 +1,426 @@
+"""The upstream fails or hangs, clients hang up: the right status, nothing left open, no text told."""
+
+import json
+import logging
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tabon.service.wire import ServiceError
+
+httpx = pytest.importorskip("httpx", reason="the gateway needs tabon[gateway]")
+openai = pytest.importorskip("openai", reason="the gateway is tested with the openai client")
+pytest.importorskip("fastapi", reason="the service needs tabon[service]")
+pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
+
+from gateway_upstream import HANG, OK, RESET, Act, Upstream, fails, gateway, patiently  # noqa: E402
+from service_server import answerer, queries  # noqa: E402
+
+CANARY, KEY = "Zqxwv", "sk-Kyvqz-upstream-key"
+ASK = {"model": "up-1", "messages": [{"role": "user", "content": f"{CANARY} Write the report."}], "seed": 0}
+CUT, STALL, ERROR_EVENT, GARBAGE = Act("cut"), Act("stall"), Act("error-event"), Act("garbage")
+BAD_BODY = Act("body", body=b'{"choices": "' + CANARY.encode() + b'"}')
+
+
+def ask(address, **fields):
+    """Post a request."""
+    return httpx.post(f"{address}/v1/chat/completions", json={**ASK, **fields}, timeout=30)
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """Run one upstream and one gateway for the tests whose settings are the same."""
+    with Upstream() as up, gateway(up, key=KEY, keep_alive=20) as address:
+        yield up, address
+
+
+@pytest.fixture
+def running(shared):
+    """Give them to a test as new."""
+    up, address = shared
+    up.script.clear()
+    up.calls.clear()
+    return up, address
+
+
+def refused(found, status):
+    """Check the form of an error, and return it."""
+    assert found.status_code == status, found.text
+    error = found.json()["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    assert CANARY not in found.text
+    assert KEY not in found.text
+    return error
+
+
+RETRIED = {
+    "429": fails(429, retry_after="0"),
+    "500": fails(500),
+    "503 with a time": fails(503, retry_after="0"),
+    "reset": RESET,
+    "not JSON": Act("body", body=b"<html>"),
+    "not a completion": BAD_BODY,
+    "no choices": Act("body", body=b'{"choices": []}'),
+    "a list": Act("body", body=b"[]"),
+    "deep": Act("body", body=b"[" * 5000),
+    "compressed": Act("body", body=b"x", headers=(("Content-Encoding", "gzip"),)),
+}
+
+
+@pytest.mark.parametrize("name", RETRIED)
+def test_a_failure_for_now_is_asked_again(running, name):
+    """Two failures are followed by a third attempt, with all drafts; three are the end."""
+    up, address = running
+    up.script[:] = [RETRIED[name]] * 2
+    found = ask(address)
+    assert (found.status_code, found.json()["tabon"]["failed"], len(up.calls)) == (200, {}, 3)
+    up.script[:] = [RETRIED[name]] * 3
+    refused(ask(address), 429 if name == "429" else 502)
+    assert len(up.calls) == 6
+
+
+@pytest.mark.parametrize("act", [CUT, ERROR_EVENT, GARBAGE], ids=lambda act: act.kind)
+def test_a_stream_that_breaks_is_asked_for_again(running, act):
+    """A stream that ends in the middle gives no half draft: it is asked for again."""
+    up, address = running
+    up.script[:] = [act] * 2
+    found = ask(address, stream=True)
+    assert found.text.endswith("data: [DONE]\n\n")
+    assert len(up.calls) == 3
+    up.script[:] = [act] * 3
+    refused(ask(address, stream=True), 502)
+
+
+def test_the_time_that_the_upstream_asks_for_is_kept():
+    """Retry-After is waited for where there is time, and passed on where there is not."""
+    with Upstream(script=[fails(429, retry_after="1")]) as up, gateway(up) as address:
+        start = time.monotonic()
+        assert ask(address).status_code == 200
+        assert time.monotonic() - start >= 1
+        up.script[:] = [fails(429, retry_after="3600")]
+        start = time.monotonic()
+        found = ask(address)
+        error = refused(found, 429)
+        assert time.monotonic() - start < 5
+        assert found.headers["retry-after"] == "3600"
+        assert (error["type"], error["code"]) == ("rate_limit_error", "some_code")
+        one = openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0)
+        up.script[:] = [fails(429, retry_after="3600")]
+        with pytest.raises(openai.RateLimitError):
+            one.chat.completions.create(**ASK)
+
+
+ENDS = {
+    "bad request": (
+        fails(400, body=b'{"error": {"message": "Zqxwv", "param": "top_p", "code": "bad_top_p"}}'),
+        400,
+    ),
+    "unprocessable": (fails(422), 422),
+    "unknown model": (fails(404), 404),
+    "too large": (fails(413), 413),
+    "the gateway's key": (fails(401), 502),
+    "forbidden": (fails(403), 502),
+    "redirect": (fails(307, body=b""), 502),
+    "odd": (fails(418), 502),
+    "no credit": (fails(429, body=b'{"error": {"code": "insufficient_quota"}}'), 429),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_what_will_not_change_is_not_asked_again(running, name):
+    """A refusal has its status at once; of the upstream's words only code and parameter are passed on."""
+    up, address = running
+    act, status = ENDS[name]
+    up.script[:] = [act] * 6
+    error = refused(ask(address), status)
+    several = 6 if status in {400, 422} else 1  # perhaps it was n
+    assert len(up.calls) == several
+    if name == "bad request":
+        assert (error["param"], error["code"], error["type"]) == (
+            "top_p",
+            "bad_top_p",
+            "invalid_request_error",
+        )
+    up.script.clear()
+    assert ask(address).status_code == 200
+    assert up.calls[-1][2]["n"] == 5  # the model is not thought to know no n
+
+
+def test_a_refused_key_of_the_client_is_the_clients():
+    """Where the client's key is passed on its refusal is passed back."""
+    with Upstream(script=[fails(401)]) as up, gateway(up, pass_key=True) as address:
+        assert refused(ask(address), 401)["type"] == "authentication_error"
+
+
+@pytest.mark.parametrize(
+    "acts", [[fails(500)] * 3, [RESET] * 3, [HANG], [fails(404)]], ids=["500", "reset", "hang", "404"]
+)
+def test_some_drafts_fail(acts):
+    """Those that came are chosen from, in their places; the answer says which did not come, and why."""
+    prior = {"tabon": {"prior": queries()[0]["prior"]}}
+    with Upstream(knows_n=400) as up, gateway(up, timeout=1.5, retries=0) as address:
+        whole = ask(address, **prior).json()["tabon"]
+        up.script[:] = acts
+        found = ask(address, **prior)
+        assert found.status_code == 200
+        own = found.json()["tabon"]
+        failed = [int(place) for place in own["failed"]]
+        assert len(failed) == len(acts)
+        assert set(own["failed"].values()) <= {502, 504, 404}
+        came = [place for place in range(5) if place not in failed]
+        assert [own["distances"][place] for place in failed] == [None] * len(failed)
+        assert [own["distances"][place] for place in came] == [whole["distances"][place] for place in came]
+        assert own["selected"] == min(came, key=lambda place: whole["distances"][place])
+        assert [flag for flag in own["flags"] if flag.startswith("failed:")] == [
+            f"failed:{n}" for n in failed
+        ]
+        assert f"draft {own['selected']}." in found.json()["choices"][0]["message"]["content"]
+
+
+def test_all_drafts_fail():
+    """A hang is 504 in bounded time, in a stream too; no connection is 502; the calls are closed."""
+    with Upstream(script=[HANG] * 3) as up, gateway(up, timeout=0.4) as address:
+        for fields in ({}, {"stream": True}):
+            start = time.monotonic()
+            assert refused(ask(address, **fields), 504)["type"] == "server_error"
+            assert time.monotonic() - start < 5
+        assert patiently(lambda: up.closed == 2)
+        assert ask(address).status_code == 504
+    with gateway(up.url, retries=0) as address:
+        assert "ConnectError" in refused(ask(address), 502)["message"]
+        refused(httpx.get(f"{address}/v1/models"), 502)
+
+
+def test_a_draft_that_is_whole_outlives_its_stream():
+    """Of drafts in one stream, which stalls, the short one that is whole is used when the time is up."""
+    texts = ["Findings: Clear.", "Findings: Clear lungs and no effusion at all on either side today."]
+    with Upstream(texts=texts, script=[STALL]) as up, gateway(up, timeout=0.7) as address:
+        found = ask(address, stream=True, tabon={"drafts": 2})
+        assert "Clear." in found.text
+        last = json.loads(found.text.split("data: ")[-2])
+        assert (last["tabon"]["returned"], last["tabon"]["failed"]) == ([0], {"1": 504})
+
+
+def test_a_stream_that_waits_is_kept_alive():
+    """Comments come while drafts are written; a failure after that is an event that the client raises."""
+    with Upstream(pause=0.08) as up, gateway(up, keep_alive=0.1, retries=0) as address:
+        found = ask(address, stream=True)
+        assert found.headers["content-type"].startswith("text/event-stream")
+        assert found.text.count(": keep-alive\n\n") >= 2
+        assert found.text.index(": keep-alive") < found.text.index("data: ")
+        one = openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0)
+        assert [chunk.choices[0].finish_reason for chunk in one.chat.completions.create(**ASK, stream=True)][
+            -1
+        ]
+        up.script[:] = [CUT]
+        with pytest.raises(openai.APIError, match="connection to the upstream failed"):
+            list(one.chat.completions.create(**ASK, stream=True))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("knows_n", [True, 400])
+def test_a_client_that_hangs_up_ends_the_calls(stream, knows_n):
+    """The upstream sees every call close soon after the client has gone, whole or streamed."""
+    with Upstream(pause=0.05, texts=["word " * 400]) as up, gateway(up, keep_alive=0.2) as address:
+        up.knows_n = knows_n
+        if not stream:
+            up.script[:] = [HANG] if knows_n is True else [OK, *[HANG] * 5]
+        wanted = 1 if knows_n is True else 5
+        host, port = address.removeprefix("http://").split(":")
+        body = json.dumps({**ASK, "stream": stream})
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        with socket.create_connection((host, int(port)), timeout=10) as sock:
+            sock.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+            if stream:
+                assert b"keep-alive" in sock.recv(65536) + sock.recv(65536)
+            assert patiently(lambda: up.running == wanted)
+        assert patiently(lambda: up.closed == wanted)
+        assert patiently(lambda: up.running == 0)
+        up.pause, up.texts = 0.0, ["Findings: Clear."]
+        assert ask(address).status_code == 200  # the room is free again
+
+
+def test_the_real_client_breaks_off_a_stream():
+    """Closing the client's stream closes the upstream's."""
+    with Upstream(pause=0.05, texts=["word " * 400]) as up, gateway(up, keep_alive=0.1) as address:
+        one = openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0)
+        stream = one.chat.completions.create(**ASK, stream=True)
+        assert up.running == 1
+        stream.close()
+        assert patiently(lambda: (up.closed, up.running) == (1, 0))
+
+
+def test_more_than_there_is_room_for():
+    """Requests beyond the bound are 503 with Retry-After; calls beyond theirs wait."""
+    with (
+        Upstream(script=[HANG]) as up,
+        gateway(up, requests=1, timeout=1.5) as address,
+        ThreadPoolExecutor() as pool,
+    ):
+        first = pool.submit(ask, address)
+        assert patiently(lambda: up.running == 1)
+        found = ask(address)
+        refused(found, 503)
+        assert found.headers["retry-after"] == "1"
+        assert first.result().status_code == 504
+        assert ask(address).status_code == 200
+    with Upstream(knows_n=400, pause=0.02) as up, gateway(up, calls=2) as address:
+        assert ask(address, stream=True).status_code == 200
+        assert (up.most_running, len(up.calls)) == (2, 6)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_endless_answer_is_cut(stream):
+    """An answer longer than its bound is given up, whole or streamed, and not asked for again."""
+    with Upstream(texts=["word " * 5000]) as up, gateway(up, draft_bytes=2000) as address:
+        assert "too long" in refused(ask(address, stream=stream), 502)["message"]
+        assert len(up.calls) == 1
+
+
+BAD_REQUESTS = {
+    "not JSON": CANARY,
+    "a list": [CANARY],
+    "no model": {**ASK, "model": None},
+    "long model": {**ASK, "model": CANARY * 99},
+    "no messages": {**ASK, "messages": []},
+    "text as messages": {**ASK, "messages": CANARY},
+    "a message without a role": {**ASK, "messages": [{"content": CANARY}]},
+    "n of 0": {**ASK, "n": 0},
+    "n true": {**ASK, "n": True},
+    "many": {**ASK, "n": 17},
+    "10,000 drafts": {**ASK, "tabon": {"drafts": 10_000}},
+    "half a draft": {**ASK, "tabon": {"drafts": 1.5}},
+    "stream of text": {**ASK, "stream": CANARY},
+    "options of text": {**ASK, "stream_options": CANARY},
+    "usage of text": {**ASK, "stream_options": {"include_usage": CANARY}},
+    "own field of text": {**ASK, "tabon": CANARY},
+    "unknown own field": {**ASK, "tabon": {CANARY: 1}},
+    "a number as prior": {**ASK, "tabon": {"prior": 7}},
+    "long prior": {**ASK, "tabon": {"prior": CANARY * 9000}},
+    "long blank prior": {**ASK, "tabon": {"prior": {"findings": "\u008d" * 20_001}}},
+    "many priors": {**ASK, "tabon": {"prior": [CANARY] * 99}},
+    "long patient": {**ASK, "tabon": {"patient": CANARY * 99}},
+    "infinite": '{"model": "m", "messages": [{"role": "user"}], "temperature": 1e999}',
+    "NaN": '{"model": "m", "messages": [{"role": "user"}], "temperature": NaN}',
+    "deep": '{"a":' * 100_000,
+}
+
+
+def test_bad_requests_are_refused_before_anything_is_asked():
+    """Each is 400 in OpenAI's form, without its text, and costs no draft."""
+    with Upstream() as up, gateway(up) as address, httpx.Client() as one:
+        for body in BAD_REQUESTS.values():
+            content = body if isinstance(body, str) else json.dumps(body)
+            headers = {"content-type": "application/json"}
+            refused(one.post(f"{address}/v1/chat/completions", content=content, headers=headers), 400)
+        assert up.calls == []
+
+
+def test_neither_text_nor_keys_are_logged(caplog):
+    """Prompt, prior, drafts, model, the upstream's prose and the keys are in no log line of any library."""
+    caplog.set_level(logging.DEBUG)
+    prior = f"Findings: {CANARY}. Impression: {CANARY}."
+    told = fails(500, body=json.dumps({"error": {"message": f"{CANARY} {KEY}"}}).encode())
+    with (
+        Upstream(texts=[f"Findings: {CANARY}."]) as up,
+        gateway(up, key=KEY, prune=True, retries=0) as address,
+    ):
+        for script in (
+            [],
+            [told] * 9,
+            [RESET] * 9,
+            [BAD_BODY] * 9,
+            [CUT] * 9,
+            [fails(400, body=told.body)] * 9,
+        ):
+            for fields in (
+                {},
+                {"stream": True},
+                {"tabon": {"prior": prior}},
+                {"tabon": {"prior": prior, CANARY: 1}},
+            ):
+                up.script[:] = script
+                found = ask(address, **fields, model=CANARY, user=CANARY)
+                assert KEY not in found.text + str(found.headers)
+                assert found.status_code == 200 or CANARY not in found.text + str(found.headers)
+        metrics = httpx.get(f"{address}/metrics").text
+    lines = [record.getMessage() + str(record.args) + str(record.exc_info) for record in caplog.records]
+    assert sum(line.startswith("POST /v1/chat/completions") for line in lines) == 24
+    assert CANARY not in metrics + "".join(lines)
+    assert KEY not in metrics + "".join(lines)
+    assert "tabon_gateway_drafts_total" in metrics
+
+
+def test_an_error_inside_says_nothing_of_the_text(caplog):
+    """An error that nobody foresaw is 500, or an event; its message stays inside."""
+    answers = answerer()
+
+    async def broken(_):
+        raise KeyError(CANARY)
+
+    answers.select = broken
+    with Upstream(pause=0.05) as up, gateway(up, answers=answers, keep_alive=0.05) as address:
+        assert ask(address).status_code == 500
+        assert '"error"' in ask(address, stream=True).text
+    assert CANARY not in "".join(record.getMessage() for record in caplog.records)
+
+
+def test_a_full_queue_does_not_lose_the_drafts():
+    """Drafts that are paid for wait for the selector; only a queue that stays full is an error."""
+    answers = answerer()
+    select, left = answers.select, [2]
+
+    async def busy(query):
+        left[0] -= 1
+        if left[0] >= 0:
+            raise ServiceError(503, "too many requests are waiting", "try again later", retry_after=0)
+        return await select(query)
+
+    answers.select = busy
+    with Upstream() as up, gateway(up, answers=answers) as address:
+        assert ask(address).status_code == 200
+        left[0] = 99
+        assert "too many requests" in refused(ask(address), 503)["message"]
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_an_unknown_certificate_is_refused(tmp_path):
+    """An upstream that cannot prove who it is gets nothing: neither text nor key."""
+    subprocess.run(
+        [shutil.which("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1",
+         "-days", "1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", tmp_path / "key",
+         "-out", tmp_path / "cert"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
+    with Upstream(tls=context) as up, gateway(up, key=KEY, retries=0) as address:
+        assert "ConnectError" in refused(ask(address), 502)["message"]
+        assert up.calls == []
+
+
+@pytest.mark.heavy
+def test_schemathesis_finds_nothing(tmp_path):
+    """All checks of schemathesis over the gateway's routes, a few examples each; 413 is a refusal too."""
+    pytest.importorskip("schemathesis", reason="pip install schemathesis")
+    (tmp_path / "schemathesis.toml").write_text(
+        "[checks]\n"
+        "negative_data_rejection.expected-statuses = [400, 401, 403, 404, 405, 413, 415, 422]\n"
+        'positive_data_acceptance.expected-statuses = ["2xx", 404, 413]\n'
+    )
+    with Upstream() as up, gateway(up) as address:
+        done = subprocess.run(
+            [sys.executable, "-m", "schemathesis.cli", "run", f"{address}/openapi.json", "--checks", "all",
+             "--include-path", "/v1/chat/completions", "--include-path", "/v1/models",
+             "--max-examples", "20", "--phases", "examples,coverage,fuzzing", "--seed", "1"],
+            cwd=tmp_path, env={**os.environ, "NO_COLOR": "1"}, capture_output=True, text=True, timeout=240,
+            check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
