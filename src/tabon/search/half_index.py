@@ -14,9 +14,10 @@ from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
 from tabon.nearest import Neighbours, check_neighbours, pair_distances
 from tabon.search import scanning
+from tabon.search.codes import Codes
 from tabon.search.ivf import Cells
-from tabon.search.scanning import HalfMatrix, Run, Scan, best_scan, faiss_scan, runs_of, to_single
-from tabon.search.sketching import Sketch
+from tabon.search.scanning import HalfMatrix, Run, Scan, best_scan, faiss_scan, only, runs_of, to_single
+from tabon.search.sketching import Sketch, within_reach
 from tabon.sentence_sets import Ids
 
 QUERIES_AT_ONCE = 64
@@ -69,11 +70,13 @@ class HalfIndex:
         *,
         sketch: Sketch | None = None,
         cells: Cells | None = None,
+        codes: Codes | None = None,
         scan: Scan | None = None,
     ) -> None:
         """Take rows that are memory-mapped, or not; with cells, only some are looked at."""
         self.vectors, self.sketch, self.cells = rows, sketch, cells
         self._copies, self._scan = copies, best_scan() if scan is None else scan
+        self.codes = codes if cells is not None and self._scan is faiss_scan else None
 
     def __len__(self) -> int:
         """Count the bank rows, copies included."""
@@ -110,6 +113,27 @@ class HalfIndex:
 
     def _candidates(self, queries: Matrix, k: int) -> tuple[Ids, Ids]:
         """Return (query, row) of all that can be among the k nearest; numpy has no use for sketches."""
+        if self.codes is not None and self.cells is not None:
+            return self._by_codes(self.codes, self.cells, queries, k)
+        return self._by_rows(queries, k)
+
+    def _by_codes(self, codes: Codes, cells: Cells, queries: Matrix, k: int) -> tuple[Ids, Ids]:
+        """Measure what codes say is near; a query to which they name too few rows looks at the rows."""
+        named = codes.candidates(queries, cells.nearest(queries, k), k)
+        found = [
+            (np.full(len(near), number), near)
+            for number, (query, rows) in enumerate(zip(queries, named, strict=True))
+            if len(rows) >= k
+            for near in [within_reach(query, self.vectors, rows, k)]
+        ]
+        left = frozenset(number for number, rows in enumerate(named) if len(rows) < k)
+        if left:
+            runs = only(cells.runs(queries, k, scanning.RUN), left)
+            found.append(self._scan(queries, self.vectors, runs, k))
+        return np.concatenate([one for one, _ in found]), np.concatenate([one for _, one in found])
+
+    def _by_rows(self, queries: Matrix, k: int) -> tuple[Ids, Ids]:
+        """Look at rows, or at their sketches first."""
         by_sketch = self.sketch is not None and self._scan is faiss_scan
         runs = self._runs(queries, k, scanning.SKETCH_RUN if by_sketch else scanning.RUN)
         if self.sketch is None or not by_sketch:

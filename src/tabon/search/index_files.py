@@ -6,7 +6,7 @@ a sample for the cells, and a block.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from tabon.bank_building import OpenSpool, Spool, spools_beside
 from tabon.bank_files import ArrayWriter, BankFile, FileKind, array_writer, read_bank_file
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
+from tabon.search.codes import KEPT, Coder, Codes, can_code, trained_coder
 from tabon.search.half_index import Copies, HalfIndex
 from tabon.search.ivf import (
     NEIGHBOURS,
@@ -37,8 +38,8 @@ from tabon.transitions import Transitions
 
 INDEX_FORMAT = 1
 PRECISION = "float16"
-LARGE = frozenset({"directions", "sketches"})  # checked by `tabon bank verify` only
-AXES_SAMPLE = 32_768  # rows that the axes of the sketches are taken from
+LARGE = frozenset({"directions", "sketches", "codes"})  # checked by `tabon bank verify` only
+AXES_SAMPLE = 32_768  # rows that the axes of sketches and codes are taken from
 PROBED = 16  # rows of a block whose distances to the block are compared before and after rounding
 
 INDEX = FileKind(
@@ -65,6 +66,7 @@ class _Layout:
     order: Ids | None  # None: as they came
     sketch: Sketch | None  # in the order in which they came
     cells: Cells | None
+    codes: Codes | None  # in the order in which they came
     facts: Mapping[str, Any] | None
 
 
@@ -133,20 +135,36 @@ def write_index(  # a file has these parts
         layout = (
             _laid_out(matrix, open_spool, progress)
             if len(matrix) > ivf_from
-            else _Layout(None, None, None, None)
+            else _Layout(None, None, None, None, None)
         )
         counts = _write_blobs(out, kept, layout)
         measured = {"precision": PRECISION, "rounding": kept.rounding, "ivf": layout.facts}
         out.finish({"format": INDEX_FORMAT, "dimension": dimension, **facts, **counts, **measured})
 
 
+def _thinned(matrix: HalfMatrix, sample: Ids) -> Matrix:
+    """Return some rows of a sample: enough for axes and points."""
+    return to_single(matrix[sample[:: max(1, len(sample) // AXES_SAMPLE)]])
+
+
 def _sketched(matrix: HalfMatrix, sample: Ids, open_spool: OpenSpool) -> Sketch:
     """Return the sketches of all rows, along the axes of a sample of them."""
-    basis = principal_basis(to_single(matrix[sample[:: max(1, len(sample) // AXES_SAMPLE)]]))
+    basis = principal_basis(_thinned(matrix, sample))
     rows = Spool(open_spool(), "<f2")
     for block in blocks_of(len(matrix)):
         rows.extend(sketched(to_single(matrix[block]), basis).astype(np.float16))
     return Sketch(basis, rows.array().reshape(len(matrix), -1))
+
+
+def _coded(matrix: HalfMatrix, sample: Ids, open_spool: OpenSpool, cells: Cells, order: Ids) -> Codes | None:
+    """Return the codes of all rows, in their cells; None where they cannot be made."""
+    rows = _thinned(matrix, sample)
+    if not can_code(*rows.shape):
+        return None
+    coder, codes = trained_coder(rows), Spool(open_spool(), "|u1")
+    for block in blocks_of(len(matrix)):
+        codes.extend(coder.codes(to_single(matrix[block])))
+    return Codes(coder, codes.array().reshape(len(matrix), -1), cells.starts, order)
 
 
 def _laid_out(matrix: HalfMatrix, open_spool: OpenSpool, progress: Progress | None) -> _Layout:
@@ -160,17 +178,28 @@ def _laid_out(matrix: HalfMatrix, open_spool: OpenSpool, progress: Progress | No
     starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(cell, minlength=number))])
     cells = Cells(centroids, starts, number)
     queries = to_single(matrix[held])
-    others = cell[_others(matrix, sketch, queries, held)].astype(np.int64)
-    recall = enough_probes(cells, queries, others)
+    others = _others(matrix, sketch, queries, held)
+    measured = enough_probes(cells, queries, cell[others].astype(np.int64))
+    cells, order = replace(cells, probes=measured.probes), np.argsort(cell, kind="stable")
+    codes = _coded(matrix, train, open_spool, cells, order)
     facts = {
         "cells": number,
         "neighbours": NEIGHBOURS,
         "held_out": "bank rows",
         "seed": SEED,
-        **asdict(recall),
+        **asdict(measured),
+        "codes": None if codes is None else {"kept": KEPT, "recall": _found(codes, cells, queries, others)},
     }
-    order = np.argsort(cell, kind="stable")
-    return _Layout(order, sketch, Cells(centroids, starts, recall.probes), facts)
+    return _Layout(order, sketch, cells, codes, facts)
+
+
+def _found(codes: Codes, cells: Cells, queries: Matrix, others: Ids) -> float:
+    """Return what share of the true neighbours codes find in the cells that are looked at."""
+    if not others.size:
+        return 1.0
+    named = codes.candidates(queries, cells.nearest(queries, NEIGHBOURS), NEIGHBOURS)
+    there = [np.isin(own, rows) for own, rows in zip(others, named, strict=True)]
+    return float(np.mean(there))
 
 
 def _others(matrix: HalfMatrix, sketch: Sketch, queries: Matrix, held: Ids) -> Ids:
@@ -205,10 +234,14 @@ def _write_blobs(out: ArrayWriter, kept: _Collected, layout: _Layout) -> dict[st
         out.add("basis", [layout.sketch.basis.astype("<f4")])
         out.add("centroids", [layout.cells.centroids.astype("<f4")])
         out.add("cells", [layout.cells.starts.astype("<i8")])
+    if layout.codes is not None:
+        out.add("codes", _stored(layout.codes.codes, layout.order))
+        out.add("code_basis", [layout.codes.coder.basis.astype("<f4")])
+        out.add("code_points", [layout.codes.coder.points.astype("<f4")])
     return {"rows": len(rows), "zero_rows": len(zero), "distinct": len(matrix)}
 
 
-def _stored(matrix: HalfMatrix, order: Ids | None) -> Iterator[NDArray[Any]]:
+def _stored(matrix: NDArray[Any], order: Ids | None) -> Iterator[NDArray[Any]]:
     """Yield the distinct rows in the order in which they are stored."""
     yield matrix[:0]
     for block in blocks_of(len(matrix)):
@@ -235,5 +268,11 @@ def index_from(file: BankFile, *, use_cells: bool) -> HalfIndex | None:
     if not ivf:
         return HalfIndex(arrays["directions"], copies)
     sketch = Sketch(arrays["basis"], arrays["sketches"])
-    cells = Cells(arrays["centroids"], arrays["cells"], ivf["probes"]) if use_cells else None
-    return HalfIndex(arrays["directions"], copies, sketch=sketch, cells=cells)
+    if not use_cells:
+        return HalfIndex(arrays["directions"], copies, sketch=sketch)
+    cells = Cells(np.array(arrays["centroids"]), arrays["cells"], ivf["probes"])  # in memory: all are read
+    codes = None
+    if ivf.get("codes"):
+        coder = Coder(arrays["code_basis"], arrays["code_points"])
+        codes = Codes(coder, arrays["codes"], cells.starts)
+    return HalfIndex(arrays["directions"], copies, sketch=sketch, cells=cells, codes=codes)

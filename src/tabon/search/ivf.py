@@ -22,7 +22,7 @@ ROUNDS = 8
 ROWS_AT_ONCE = 4096
 NEIGHBOURS = 10  # of recall@10
 HELD_OUT = 200
-TARGET = 0.995  # on held-out rows, so that other queries reach 0.99
+TARGET = 0.999  # on held-out rows, so that other queries, and codes, reach 0.99
 SEED = 0
 GROUPS = 4  # of cells, that a row is compared with
 
@@ -39,14 +39,18 @@ class Cells:
         """Return the cells from the nearest on; one product a query, so that its company does not matter."""
         return np.argsort(-(np.asarray(self.centroids) @ query), kind="stable")
 
+    def nearest(self, queries: Matrix, k: int) -> list[Ids]:
+        """Return the cells that each query looks at: its nearest, more where these hold under k rows."""
+        orders, sizes = [self.order(query) for query in queries], np.diff(self.starts)
+        enough = [1 + int(np.searchsorted(np.cumsum(sizes[order]), k)) for order in orders]
+        return [order[: max(self.probes, few)] for order, few in zip(orders, enough, strict=True)]
+
     def runs(self, queries: Matrix, k: int, length: int) -> list[Run]:
-        """Return the rows that queries look at: their nearest cells, more where these hold under k rows."""
+        """Return the rows that queries look at."""
         looking: dict[int, list[int]] = defaultdict(list)
-        sizes, starts = np.diff(self.starts), self.starts.tolist()
-        for number, query in enumerate(queries):
-            order = self.order(query)
-            enough = 1 + int(np.searchsorted(np.cumsum(sizes[order]), k))
-            for cell in order[: max(self.probes, enough)].tolist():
+        starts = self.starts.tolist()
+        for number, cells in enumerate(self.nearest(queries, k)):
+            for cell in cells.tolist():
                 looking[cell].append(number)
         return [
             run

@@ -71,6 +71,12 @@ def _near(query: Matrix, rows: HalfMatrix, bounds: Matrix, place: Ids, k: int) -
     return row[: len(near)][near]
 
 
+def within_reach(query: Matrix, rows: HalfMatrix, named: Ids, k: int) -> Ids:
+    """Return those of some rows that can be among the k nearest of them, by a quick product."""
+    similarity = to_single(rows[named]) @ query
+    return named[similarity >= kth_largest(similarity, k) - slack_of(len(query))]
+
+
 def kth_largest(similarity: Matrix, k: int) -> np.float32:
     """Return the k-th largest similarity, 1 at most; minus infinity where there are fewer.
 
@@ -85,8 +91,12 @@ def kth_largest(similarity: Matrix, k: int) -> np.float32:
 
 def principal_basis(sample: Matrix) -> Matrix:
     """Return the axes along which the rows of a sample are longest, as columns."""
+    return axes_of(sample, min(COLUMNS - 1, sample.shape[1] - 1))
+
+
+def axes_of(sample: Matrix, columns: int) -> Matrix:
+    """Return so many of the axes along which the rows of a sample are longest, as columns."""
     _, axes = np.linalg.eigh(sample.T.astype(np.float64) @ sample)
-    columns = min(COLUMNS - 1, sample.shape[1] - 1)
     return np.ascontiguousarray(axes[:, ::-1][:, :columns], dtype=np.float32)
 
 

@@ -1,0 +1,149 @@
+"""Codes: half a byte for two coordinates, by which a query pre-selects rows of its cells.
+
+A row is turned into its widest axes, turned once more by a seeded rotation so that all axes
+weigh alike, and each two coordinates are replaced by the nearest of 16 points (a product
+quantiser). FAISS adds up the points of 32 rows at a time. What it finds nearest is measured
+again from the rows themselves: codes cost recall, never a distance.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, partial
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabon._extras import require
+from tabon.encoders.protocol import Matrix
+from tabon.search.sketching import axes_of
+from tabon.sentence_sets import Ids
+
+AXES = 192  # of a row that go into its code, two by two
+BITS = 4
+POINTS = 2**BITS  # that stand for two coordinates
+FEWEST = 64 * POINTS  # rows that points are learnt from
+FEWEST_AXES = 4
+KEPT = 1024  # rows that a query measures
+ROUNDS = 10
+SEED = 0
+CodeRows = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coder:
+    """What turns rows into codes."""
+
+    basis: Matrix  # (d, axes), orthonormal columns
+    points: Matrix  # (axes / 2, 16, 2)
+
+    def quantizer(self) -> Any:  # noqa: ANN401  # FAISS has no types
+        """Return FAISS's product quantiser with these points."""
+        faiss = _faiss()
+        made = faiss.ProductQuantizer(self.basis.shape[1], len(self.points), BITS)
+        faiss.copy_array_to_vector(
+            np.ascontiguousarray(self.points, dtype=np.float32).ravel(), made.centroids
+        )
+        return made
+
+    def codes(self, rows: Matrix) -> CodeRows:
+        """Return the code of each row, two pairs of coordinates a byte."""
+        found: CodeRows = self.quantizer().compute_codes(np.ascontiguousarray(rows @ self.basis))
+        return found
+
+
+def can_code(rows: int, dimension: int) -> bool:
+    """Say whether codes can be learnt from so many rows, and used: FAISS is there."""
+    return rows >= FEWEST and dimension >= FEWEST_AXES and find_spec("faiss") is not None
+
+
+def trained_coder(sample: Matrix) -> Coder:
+    """Learn axes and points from a sample of rows."""
+    faiss = _faiss()
+    axes = min(AXES, sample.shape[1] // 4 * 4)
+    turn, _ = np.linalg.qr(np.random.default_rng(SEED).standard_normal((axes, axes)))
+    basis = np.ascontiguousarray(axes_of(sample, axes) @ turn.astype(np.float32))
+    learner = faiss.ProductQuantizer(axes, axes // 2, BITS)
+    learner.cp.niter = ROUNDS
+    learner.train(np.ascontiguousarray(sample @ basis))
+    points = faiss.vector_to_array(learner.centroids).reshape(axes // 2, POINTS, 2)
+    return Coder(basis, points)
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """The codes of stored rows, in their cells."""
+
+    coder: Coder
+    codes: CodeRows  # (rows, axes / 4)
+    starts: Ids  # cell i has the places starts[i] : starts[i + 1]
+    rows: Ids | None = None  # the row at each place; None: the place itself
+
+    @cached_property
+    def _lists(self) -> Any:  # noqa: ANN401
+        """Hand the codes to FAISS, cell by cell; it keeps them in memory, with 8 bytes a row beside them."""
+        faiss = _faiss()
+        axes, cells = self.coder.basis.shape[1], len(self.starts) - 1
+        made = faiss.IndexIVFPQ(
+            faiss.IndexFlatIP(axes), axes, cells, axes // 2, BITS, faiss.METRIC_INNER_PRODUCT
+        )
+        made.by_residual, made.pq, made.is_trained = False, self.coder.quantizer(), True
+        for cell, (start, stop) in enumerate(pairwise(self.starts.tolist())):
+            places = np.arange(start, stop) if self.rows is None else self.rows[start:stop]
+            block = np.ascontiguousarray(self.codes[places])
+            ids = np.ascontiguousarray(places, dtype=np.int64)
+            if len(ids):
+                made.invlists.add_entries(cell, len(ids), faiss.swig_ptr(ids), faiss.swig_ptr(block))
+        made.ntotal = len(self.codes)
+        packed = faiss.IndexIVFPQFastScan(made)
+        made.replace_invlists(None, False)  # `packed` keeps `made`, which need not keep its codes
+        return packed
+
+    def candidates(self, queries: Matrix, cells: Sequence[Ids], k: int) -> list[Ids]:
+        """Return for each query the rows whose codes are nearest in the cells that it looks at, ascending.
+
+        Queries look at a cell together, while it is in the processor's cache. A query's rows are those it
+        would find alone, with any number of threads: it is turned alone, and rows that tie with the last
+        one that fits are left out. So there may be few, though hardly ever.
+        """
+        faiss, width = _faiss(), max(KEPT, 2 * k)
+        turned = np.concatenate([queries[one : one + 1] @ self.coder.basis for one in range(len(queries))])
+        looked = np.full((len(queries), max(map(len, cells))), -1, dtype=np.int64)
+        for own, numbers in zip(looked, cells, strict=True):
+            own[: len(numbers)] = numbers
+        threads = max(1, faiss.omp_get_max_threads())
+        shares = [np.where(looked % threads == share, looked, -1) for share in range(threads)]
+        with ThreadPoolExecutor(threads) as pool:
+            found = list(pool.map(partial(_nearest, faiss, self._lists, turned, width), shares))
+        similarity, row = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+        last = -np.partition(-similarity, width, axis=1)[:, width, None]
+        return [np.sort(own[near]) for own, near in zip(row, similarity > last, strict=True)]
+
+
+def _nearest(
+    faiss: Any,  # noqa: ANN401
+    lists: Any,  # noqa: ANN401
+    queries: Matrix,
+    width: int,
+    cells: Ids,
+) -> tuple[Matrix, Ids]:
+    """Return similarity and row of the nearest codes in some cells, one more than `width` of each query.
+
+    A cell -1 is none. Where there are fewer rows the similarity is minus infinity.
+    """
+    shape = (len(queries), width + 1)
+    similarity, row = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.int64)
+    unused = np.zeros(cells.shape, dtype=np.float32)
+    arrays = [np.ascontiguousarray(queries), np.ascontiguousarray(cells), unused, similarity, row]
+    asked, looked, *rest = map(faiss.swig_ptr, arrays)
+    settings = faiss.IVFSearchParameters(nprobe=cells.shape[1])
+    lists.search_preassigned_c(len(queries), asked, width + 1, looked, *rest, False, settings)
+    return np.where(row < 0, np.float32(-np.inf), similarity), row
+
+
+def _faiss() -> Any:  # noqa: ANN401
+    """Return FAISS."""
+    return require("faiss", extra="faiss", feature="an index with codes")
