@@ -22,6 +22,7 @@ from large_bank import large_bank_lines
 from paper_scale import paper_scale_lines
 from report_space import report_space_lines
 from rewards import rewards_lines
+from service import service_lines
 from top_k import top_k_lines
 from transition_vectors import transition_lines
 
@@ -36,6 +37,7 @@ BENCHMARKS = {
     "report-space": report_space_lines,
     "fused": fused_lines,
     "rewards": rewards_lines,
+    "service": service_lines,
 }
 
 

@@ -1,4 +1,8 @@
-"""schemathesis over the real OpenAPI document, with all its checks, against the service on a port."""
+"""schemathesis over the real OpenAPI document, with all its checks, against the service on a port.
+
+The routes of the explorer and the gateway are asked in the same way in `test_explorer_routes.py` and
+`test_gateway_failures.py`.
+"""
 
 import os
 import subprocess
@@ -11,10 +15,8 @@ pytest.importorskip("fastapi", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 pytest.importorskip("schemathesis", reason="pip install schemathesis")
 
-from service_server import answerer, get, service
+from service_server import get, service
 
-# What adds routes: each takes the answerer and returns a door. Add the explorer's and the gateway's here.
-DOORS = []
 EXAMPLES = 20  # a route, in the fuzzing phase
 ROUTES = {"/v1/select", "/v1/explain", "/v1/bank", "/healthz", "/readyz", "/metrics"}
 SETTINGS = """
@@ -40,15 +42,9 @@ def found_by_schemathesis(address, folder, *, examples, options=()):
     )
 
 
-def doors_of(answers):
-    """Return the doors of this test."""
-    return [door(answers) for door in DOORS]
-
-
 def test_the_document_names_every_route():
     """The contract has each route with its statuses, so that schemathesis leaves none out."""
-    answers = answerer()
-    with service(answers, doors=doors_of(answers)) as address:
+    with service() as address:
         paths = get(f"{address}/openapi.json").json()["paths"]
     assert set(paths) >= ROUTES
     for path in ROUTES:
@@ -58,8 +54,7 @@ def test_the_document_names_every_route():
 
 def test_schemathesis_finds_nothing(tmp_path):
     """No generated request, good or bad, gets an answer that the contract does not name."""
-    answers = answerer()
-    with service(answers, doors=doors_of(answers)) as address:
+    with service() as address:
         done = found_by_schemathesis(address, tmp_path, examples=EXAMPLES)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert "No issues found" in done.stdout, done.stdout[-2000:]
