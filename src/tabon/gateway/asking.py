@@ -1,7 +1,7 @@
 """What a client asks for: the body to forward, the number of drafts, and the prior."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Final
@@ -9,7 +9,7 @@ from typing import Any, Final
 from tabon.gateway.prior_in_prompt import prior_in_messages
 from tabon.gateway.refusals import bad_request
 from tabon.gateway.settings import GatewaySettings
-from tabon.records import TEXT_KEYS, Query
+from tabon.records import Query
 from tabon.service.wire import SHORT, Limits, ServiceError, depth_of, query_from_body
 
 OWN: Final = frozenset({"tabon", "n", "stream", "stream_options"})  # not forwarded as they stand
@@ -135,20 +135,11 @@ def _check_messages(record: Mapping[str, Any]) -> None:
 def _query(record: Mapping[str, Any], own: Mapping[str, Any], limits: Limits) -> Query:
     """Return the query that the drafts will be put into, with the limits of the service."""
     prior = own["prior"] if "prior" in own else _prompt_prior(record)
-    if any(len(text) > limits.text for text in _texts(prior)):
-        raise bad_request(f"a text of the prior has more than {limits.text} characters; shorten it", "tabon")
     asked: dict[str, Any] = {"id": "gateway", "patient": own.get("patient"), "prior": prior, "candidates": []}
     try:
         return query_from_body(json.dumps(asked).encode(), limits)
     except ServiceError as error:
         raise bad_request(f"{error.message}; see docs/gateway.md", "tabon") from None
-
-
-def _texts(prior: Any) -> Iterator[str]:  # noqa: ANN401  # any JSON
-    """Yield the texts of a prior or of several, blank ones too."""
-    for report in prior if isinstance(prior, list) else [prior]:
-        parts = map(report.get, TEXT_KEYS) if isinstance(report, dict) else [report]
-        yield from (part for part in parts if isinstance(part, str))
 
 
 def _prompt_prior(record: Mapping[str, Any]) -> dict[str, str] | None:

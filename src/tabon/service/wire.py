@@ -15,7 +15,7 @@ import numpy as np
 from tabon.bank import TransitionBank
 from tabon.errors import BadInputError, EncoderError, SearchServiceError, TabonError, TransportError
 from tabon.explain import Explanation
-from tabon.records import Query, query_from_record
+from tabon.records import TEXT_KEYS, Query, query_from_record
 from tabon.reports import Report
 from tabon.selection import Selection
 
@@ -66,6 +66,7 @@ def query_from_body(body: bytes, limits: Limits) -> Query:
     """Read the one query of a request, or say in one sentence why it cannot be answered."""
     record = _object(body, limits)
     _check_counts(record, limits)
+    _check_lengths(record, limits)
     names = _names(record)
     try:
         query = query_from_record({**record, **names})
@@ -160,6 +161,21 @@ def _check_counts(record: Mapping[str, Any], limits: Limits) -> None:
             )
 
 
+def _check_lengths(record: Mapping[str, Any], limits: Limits) -> None:
+    """Refuse a text that is longer than any real one, blanks included."""
+    for key in ("prior", "candidates"):
+        found = record.get(key)
+        for report in found if isinstance(found, list) else [found]:
+            parts = map(report.get, TEXT_KEYS) if isinstance(report, dict) else [report]
+            longest = max((len(part) for part in parts if isinstance(part, str)), default=0)
+            if longest > limits.text:
+                raise ServiceError(
+                    422,
+                    f"{key} has a text of {longest} characters; at most {limits.text} are taken",
+                    "shorten it",
+                )
+
+
 def _names(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the id and the patient, where they are there; 7.0 is a whole number in JSON Schema."""
     names = {key: record[key] for key in ("id", "patient") if key in record}
@@ -182,12 +198,7 @@ def _places(query: Query) -> Iterator[tuple[str, Report]]:
 
 
 def _check_report(place: str, report: Report, limits: Limits) -> None:
-    """Refuse a report longer than any real one."""
-    length = max(map(len, (report.findings, report.impression, report.other)))
-    if length > limits.text:
-        raise ServiceError(
-            422, f"{place} has a text of {length} characters; at most {limits.text} are taken", "shorten it"
-        )
+    """Refuse a report with more sentences than any real one."""
     if _marks(report) > limits.marks:
         raise ServiceError(
             422, f"{place} has more than {limits.marks} punctuation marks and line ends", "shorten it"
