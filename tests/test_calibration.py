@@ -185,19 +185,35 @@ def test_the_commands_work_together(bank, tmp_path):
     assert "tabon calibrate" in answer.output
 
 
-@pytest.mark.parametrize(("name", "patients"), [("transition:novelty/min", 1400), ("fused", 700)])
-def test_the_risk_of_what_is_kept_falls_as_the_strangest_are_left_out(name, patients):
-    """On the simulated cohort, where the truth is known, less coverage is less error, step by step."""
+def _state(draft, record):
+    """Return what of the state a draft gets wrong."""
+    return 1 - state_f1(draft["state"], record["state"])
+
+
+def _any_error(draft, record):
+    """Say whether a draft has a labelled error."""
+    del record
+    return float(bool(draft["errors"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "patients", "losses"),
+    [("transition:novelty/min", 1400, (_state, _any_error)), ("fused", 700, (_any_error,))],
+)
+def test_the_risk_of_what_is_kept_falls_as_the_strangest_are_left_out(name, patients, losses):
+    """On the simulated cohort, where errors are labelled, less coverage is less error, step by step."""
     settings = SimulationSettings(patients=patients, prompt="p1", noise=0.5, splits=(0.45, 0.1, 0.45), seed=3)
     training = map(transition_from_record, simulate_transitions(settings, "train"))
     bank = TransitionBank.build(training, encoder="hashing")
     records = list(simulate_queries(settings, "test"))
     selector = PoolSelector(bank, load_scorer(name, bank))
     selections = selector.select_many(list(map(query_from_record, records)))
-    losses = [
-        1 - state_f1(record["candidates"][selection.selected]["state"], record["state"])
-        for record, selection in zip(records, selections, strict=True)
-    ]
-    curve = risk_coverage(np.array(list(map(pick_distance, selections))), np.array(losses), points=5)
-    assert list(curve.risk) == sorted(curve.risk)
-    assert curve.risk[0] < curve.risk[-1] - 0.05
+    distances = np.array(list(map(pick_distance, selections)))
+    for loss in losses:
+        lost = [
+            loss(record["candidates"][selection.selected], record)
+            for record, selection in zip(records, selections, strict=True)
+        ]
+        curve = risk_coverage(distances, np.array(lost), points=5)
+        assert list(curve.risk) == sorted(curve.risk)
+        assert curve.risk[0] < curve.risk[-1] - 0.05

@@ -16,15 +16,35 @@ from tabon.errors import BadInputError
 from tabon.evaluation import read_cases
 from tabon.fitting import fit
 from tabon.metrics import load_metric
+from tabon.observations import OBSERVATIONS, label_text
 from tabon.records import query_from_record, transition_from_record
 from tabon.reports import SECTIONS, Report
 from tabon.selectors import PoolSelector, load_scorer, make_batch
-from tabon.selectors.fused import LIFTS, PARTS, Fused, training_free
-from tabon.selectors.label_agreement import label_distances
+from tabon.selectors.fused import (
+    PARTS,
+    PRIOR,
+    RETOLD,
+    SECTION_COUNTS,
+    TRAINING_FREE,
+    Fused,
+    prior_trust,
+    training_free,
+)
+from tabon.selectors.label_agreement import (
+    FOUND,
+    IMAGINED,
+    PRIOR_COUNTS,
+    ExpectedLabels,
+    expected_distances,
+    habits,
+    held,
+    label_distances,
+)
 from tabon.selectors.learnt import SIDES, sides
 from tabon.selectors.set_distances import paired_distances
 from tabon.selectors.typical import Typical
 from tabon.selectors.weights import centred, fit_from, fit_ridge, one_scale, read_weights, who, write_weights
+from tabon.sentences import split_sentences
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
 
 SETTINGS = SimulationSettings(patients=400, num_candidates=4)
@@ -59,14 +79,26 @@ def test_the_parts_add_up_to_the_distance(bank, queries):
 
 
 def test_a_part_is_its_selectors_distance_over_the_banks_spread(bank, queries):
-    """Every part is the distance of the selector of that name, in units of random training pairs."""
+    """Parts are their selectors' distances, in units of random training pairs; the prior's is a lift."""
     batch = make_batch(queries[:5], bank, ENCODER)
     fused = Fused(bank)
     measured = fused.measured(batch, "findings")
-    for name in PARTS[:6]:
+    assert tuple(measured) == PARTS
+
+    def distance(name):
         spread = fused._spreads["findings"][name.partition(":")[2]]
-        expected = load_scorer(name, bank).score(batch, "findings").distances / spread
-        np.testing.assert_array_equal(measured[name], expected)
+        return load_scorer(name, bank).score(batch, "findings").distances / spread
+
+    for name in PARTS[:2]:
+        np.testing.assert_array_equal(measured[name], distance(name))
+    nearer = distance("next-visit:rouge-l-f") - distance("nearest-prior:rouge-l-f")
+    typical = Typical(bank).score(batch, "findings").distances / fused._spreads["findings"]["chamfer"]
+    for number in range(5):
+        rows = list(batch.rows(number))
+        trust = 1 - RETOLD * min(max(np.mean(nearer[rows]), 0), 1)
+        words, meaning = (distance(name)[rows] for name in PRIOR)
+        np.testing.assert_allclose(measured[PRIOR[0]][rows], trust * words, atol=1e-12)
+        np.testing.assert_allclose(measured[PRIOR[1]][rows], trust * (meaning - typical[rows]), atol=1e-12)
     assert 0.01 < fused._spreads["findings"]["chamfer"] < 0.5
 
 
@@ -170,6 +202,12 @@ def cases():
     return read_cases(lines, name="valid").cases
 
 
+@pytest.fixture(scope="module")
+def fitted(bank, cases):
+    """Return weights fitted for ROUGE-L."""
+    return fit("fused", bank, cases, {"rouge-l-f": load_metric("rouge")}, encoder=ENCODER)
+
+
 @pytest.mark.parametrize("selector", ["fused", "learnt"])
 def test_fitted_weights_are_kept_named_and_kept_away_from_their_patients(
     bank, queries, cases, tmp_path, selector
@@ -195,11 +233,9 @@ def test_fitted_weights_are_kept_named_and_kept_away_from_their_patients(
         load_scorer(scorer, bank)
 
 
-def test_fitting_is_without_chance_and_helps_on_what_it_saw(bank, cases):
+def test_fitting_is_without_chance_and_helps_on_what_it_saw(bank, cases, fitted):
     """The same studies give the same weights, and the fit closes more of its own gap than a random pick."""
-    targets = {"rouge-l-f": load_metric("rouge")}
-    fitted = fit("fused", bank, cases, targets, encoder=ENCODER)
-    assert fit("fused", bank, cases, targets, encoder=ENCODER) == fitted
+    assert fit("fused", bank, cases, {"rouge-l-f": load_metric("rouge")}, encoder=ENCODER) == fitted
     batch = make_batch([case.query for case in cases], bank, ENCODER)
     distances = Fused(bank, fitted).score(batch, "findings").distances
     worth = np.array(
@@ -268,14 +304,29 @@ def test_the_command_fits_and_selects(bank, tmp_path):
         assert message in answer.output
 
 
-def test_the_lifts_take_off_exactly_what_their_parts_put_on():
-    """The training-free weights of a lifted measure add up to nothing, whatever the prior's strength."""
-    for strength in (0.0, 0.7, 2.0):
-        weights = training_free(strength)
-        for measure, lift in LIFTS.items():
-            parts = [weights[name] for name in weights if name.endswith(f":{measure}")]
-            assert sum(parts) == pytest.approx(0.0)
-            assert weights[lift] < 0 or (measure, strength) == ("labels", 0.0)
+def test_impressions_count_more_than_findings_whoever_set_the_weights(bank, fitted):
+    """The section's count multiplies the training-free and the fitted weights alike."""
+    free = Fused(bank)
+    assert SECTION_COUNTS["impression"] > SECTION_COUNTS["findings"] == 1
+    for section, counts in SECTION_COUNTS.items():
+        for name in PARTS:
+            own = TRAINING_FREE[name] * (free.strength(section) if name in PRIOR else 1)
+            assert free.weights[section][name] == pytest.approx(counts * own)
+            expected = counts * fitted.weights[section][name]
+            assert Fused(bank, fitted).weights[section][name] == pytest.approx(expected)
+    assert [training_free(0.0)[name] for name in PRIOR] == [0.0, 0.0]
+
+
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=6), st.randoms())
+def test_drafts_that_retell_the_prior_take_away_its_say(nearer, random):
+    """Trust falls from 1 to 1 - RETOLD as drafts come nearer; their order and missing ones do not count."""
+    owner = np.zeros(len(nearer), dtype=np.int64)
+    [trust] = prior_trust(np.array(nearer), owner, 1)
+    assert 1 - RETOLD <= trust <= 1
+    assert trust == pytest.approx(1 - RETOLD * min(max(float(np.mean(nearer)), 0.0), 1.0))
+    shuffled = random.sample(nearer, len(nearer))
+    assert prior_trust(np.array([*shuffled, np.nan]), np.append(owner, 0), 1).tolist() == [trust]
+    assert prior_trust(np.array([np.nan]), np.zeros(1, dtype=np.int64), 2).tolist() == [1.0, 1.0]
 
 
 def test_the_prior_weighs_what_the_bank_says(bank):
@@ -302,6 +353,57 @@ def test_label_distance_is_one_less_f1(rows):
     np.testing.assert_allclose(np.diag(found), 0.0, atol=1e-12)
 
 
+def test_a_report_holds_what_its_sentences_hold(queries):
+    """Labels put together from sentences are the labels of the text; no sentence, no label."""
+    texts = [
+        draft.section(section) for query in queries for draft in query.candidates for section in SECTIONS
+    ]
+    found = held(split_sentences(text) for text in texts)
+    assert found.tolist() == [list(label_text(text).held()) for text in texts]
+    assert not held([()]).any()
+
+
+def test_what_is_expected_is_bayes_written_out():
+    """Odds that the bank gives a prior like this one, times what each draft is worth as a witness."""
+    prior = np.zeros((8, len(OBSERVATIONS)), dtype=bool)
+    current = prior.copy()
+    prior[:4, 0], current[:3, 0], current[4, 0] = True, True, True
+    found = habits(prior, current)
+    ever = (4 + 1) / (8 + 2)
+    after = (3 + 2 * ever) / (4 + 2)
+    for trust in (0.0, 0.5, 1.0):
+        chances = found.expected(
+            prior[:1], np.array([trust]), np.array([[2.0] + [0.0] * 13]), np.array([3.0])
+        )
+        odds = (ever / (1 - ever)) ** (1 - PRIOR_COUNTS * trust)
+        odds *= (after / (1 - after)) ** (PRIOR_COUNTS * trust)
+        odds *= (FOUND / IMAGINED) ** 2 * (1 - FOUND) / (1 - IMAGINED)
+        assert chances[0, 0] == pytest.approx(odds / (1 + odds))
+
+
+@given(st.lists(st.booleans(), min_size=14, max_size=14), st.lists(st.booleans(), min_size=14, max_size=14))
+def test_where_nothing_is_in_doubt_the_expected_distance_is_the_label_distance(draft, truth):
+    """Probabilities of 0 and 1 give 1 - F1."""
+    left, right = np.array([draft]), np.array([truth])
+    if left.any() or right.any():
+        found = expected_distances(left, right.astype(float))
+        np.testing.assert_allclose(found, label_distances(left, right)[0], atol=1e-12)
+
+
+def test_more_drafts_and_the_prior_make_an_observation_likelier(bank, queries):
+    """A finding of most drafts and the prior puts drafts ahead; a prior that is not there says nothing."""
+    ill = Report(findings="There is a large left pleural effusion.", impression="Left pleural effusion.")
+    well = Report(findings="The lungs are clear.", impression="No acute disease.")
+    query = replace(queries[0], priors=(ill,), candidates=(ill, ill, well), draft_facts=())
+    batch = make_batch([query, replace(query, priors=()), replace(query, priors=(well,))], bank, ENCODER)
+    for scope in ("report", "section"):
+        found = ExpectedLabels(bank, scope).distances(batch, "findings", np.ones(3)).reshape(3, 3)
+        unheard = ExpectedLabels(bank, scope).distances(batch, "findings", np.zeros(3)).reshape(3, 3)
+        assert found[1].tolist() == unheard[1].tolist() == unheard[0].tolist()
+        lead = found[:, 2] - found[:, 0]
+        assert lead[0] > max(lead[1], 0) >= lead[1] > lead[2]
+
+
 def test_studies_that_teach_nothing_or_are_in_the_bank_are_refused(bank, cases):
     """No prior, a single draft, or a patient of the bank: one sentence instead of weights of 0."""
     targets = {"rouge-l-f": load_metric("rouge")}
@@ -319,9 +421,8 @@ def test_studies_that_teach_nothing_or_are_in_the_bank_are_refused(bank, cases):
         fit("fused", bank, inside, targets, encoder=ENCODER)
 
 
-def test_weights_that_are_no_numbers_are_refused(bank, cases, tmp_path):
+def test_weights_that_are_no_numbers_are_refused(bank, fitted, tmp_path):
     """NaN or text among the weights is a damaged file."""
-    fitted = fit("fused", bank, cases, {"rouge-l-f": load_metric("rouge")}, encoder=ENCODER)
     for wrong in (float("nan"), "x"):
         weights = {section: dict.fromkeys(PARTS, wrong) for section in SECTIONS}
         write_weights(tmp_path / "w.json", replace(fitted, weights=weights))

@@ -1,58 +1,48 @@
-"""The strongest: agreement with the other drafts, with the prior, and with what came next elsewhere.
+"""The strongest: agreement with the drafts, the prior, what came next elsewhere, and what is expected.
 
 Every part is a distance in units of its spread over random pairs of training
 reports, so that parts can be added and weights mean the same on every data set.
-How much the prior weighs is read off the bank: by how much a patient's
-consecutive reports are alike, beyond any two reports. Parts over embeddings and
-over observations are lifts: what every training report shares is taken off,
-since looking typical is not being right. A part that a case does not have (no
-prior) is left out with its share of the lift.
+How much the prior's wording weighs is read off the bank: by how much a patient's
+consecutive reports are alike, beyond any two reports. Where the drafts are near
+to the prior already, they have told what it says, and it counts less. A part
+that a case does not have (no prior) is left out.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
 from tabon.bank import TransitionBank
+from tabon.observations import LABELLER
 from tabon.reports import SECTIONS, Section
 from tabon.selectors.batch import Batch
 from tabon.selectors.consensus import Consensus
-from tabon.selectors.label_agreement import LabelPrior, LabelTypical
+from tabon.selectors.label_agreement import SCOPES, ExpectedLabels
 from tabon.selectors.nearest_prior import NearestPrior
 from tabon.selectors.next_visit import NextVisit
-from tabon.selectors.protocol import Distances, Scorer, Scores
+from tabon.selectors.protocol import Distances, Scores
 from tabon.selectors.similarity import TextDistance, load_distance
 from tabon.selectors.typical import Typical, prior_strength, spread
 from tabon.selectors.weights import FittedWeights, read_weights
+from tabon.sentence_sets import Ids
 
-WORDS, MEANING, LABELS = "rouge-l-f", "chamfer", "labels"
-LIFTS = {measure: f"typical:{measure}" for measure in (MEANING, LABELS)}
+WORDS, MEANING = "rouge-l-f", "chamfer"
+AGREED, NEXT = f"consensus:{WORDS}", f"next-visit:{WORDS}"
+PRIOR = PRIOR_WORDS, PRIOR_MEANING = f"nearest-prior:{WORDS}", f"nearest-prior:{MEANING}"
+REPORT, SECTION = (f"expected-labels:{scope}" for scope in SCOPES)
+PARTS = (AGREED, NEXT, *PRIOR, REPORT, SECTION)
 Weights = Mapping[Section, Mapping[str, float]]
 
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """One part's weight in the training-free rule, per spread; some are times the prior's strength."""
-
-    part: str
-    weight: float
-    by_prior: bool = False
-
-
 # Chosen on development data alone: docs/decisions/fused.md
-TERMS = (
-    Term(f"consensus:{WORDS}", 0.75),
-    Term(f"next-visit:{WORDS}", 0.8),
-    Term(f"nearest-prior:{WORDS}", 0.1, by_prior=True),
-    Term(f"consensus:{MEANING}", 0.2),
-    Term(f"next-visit:{MEANING}", 0.3),
-    Term(f"nearest-prior:{MEANING}", 0.25, by_prior=True),
-    Term(f"nearest-prior:{LABELS}", 0.85, by_prior=True),
-)
-PARTS = (*(term.part for term in TERMS), *LIFTS.values())
+TRAINING_FREE: Mapping[str, float] = MappingProxyType(
+    {AGREED: 0.2, NEXT: 0.7, PRIOR_WORDS: 0.15, PRIOR_MEANING: 0.3, REPORT: 2.0, SECTION: 2.0}
+)  # the two of the prior: times its strength
+SECTION_COUNTS: Mapping[Section, float] = MappingProxyType({"findings": 1.0, "impression": 2.5})
+RETOLD = 0.7  # how much of the prior's say is gone where the drafts have told it already
 
 
 @dataclass(frozen=True)
@@ -72,8 +62,9 @@ class Fused:
     @property
     def settings(self) -> Mapping[str, str]:
         """Return the weights, and how texts are compared."""
-        named = self.fitted.named if self.fitted else "training-free-1"
-        return {"weights": named, "metric": self._distances[WORDS].settings["metric"]}
+        named = self.fitted.named if self.fitted else "training-free-2"
+        metric = self._distances[WORDS].settings["metric"]
+        return {"weights": named, "metric": metric, "labeller": LABELLER}
 
     @property
     def trained_on(self) -> frozenset[str]:
@@ -83,9 +74,11 @@ class Fused:
     @cached_property
     def weights(self) -> Weights:
         """Return what each part weighs in each section."""
-        if self.fitted is not None:
-            return self.fitted.weights
-        return {section: training_free(self.strength(section)) for section in SECTIONS}
+        own = self.fitted.weights if self.fitted else self._training_free
+        return {
+            section: {name: SECTION_COUNTS[section] * weight for name, weight in own[section].items()}
+            for section in SECTIONS
+        }
 
     def strength(self, section: Section) -> float:
         """Return by how many spreads a patient's consecutive reports are nearer than any two reports."""
@@ -96,18 +89,34 @@ class Fused:
         """Return each draft's distance and what each part adds to it."""
         measured, weights = self.measured(batch, section), self.weights[section]
         added = {name: np.nan_to_num(weights[name] * values) for name, values in measured.items()}
-        for measure, lift in LIFTS.items():
-            added[lift] = added[lift] * _present(measure, weights, measured)
         distances: Distances = np.sum(list(added.values()), axis=0)
         distances[~batch.has_draft(section)] = np.nan
         return Scores(distances, added)
 
     def measured(self, batch: Batch, section: Section) -> dict[str, Distances]:
         """Return every part in units of its spread; NaN where a case does not have it."""
+        words, meaning = self._spreads[section][WORDS], self._spreads[section][MEANING]
+        after = self._next.score(batch, section).distances / words
+        prior = NearestPrior(self._distances[WORDS]).score(batch, section).distances / words
+        trust = prior_trust(after - prior, batch.owner, len(batch.queries))
         return {
-            name: scorer.score(batch, section).distances / self._spreads[section][name.partition(":")[2]]
-            for name, scorer in self._scorers.items()
+            AGREED: Consensus(self._distances[WORDS]).score(batch, section).distances / words,
+            NEXT: after,
+            PRIOR_WORDS: trust[batch.owner] * prior,
+            PRIOR_MEANING: trust[batch.owner] * self._lift(batch, section) / meaning,
+            **{part.name: part.distances(batch, section, trust) for part in self._expected},
         }
+
+    def _lift(self, batch: Batch, section: Section) -> Distances:
+        """Return how far a draft is from the prior, less how far from training reports: likeness to all."""
+        prior = NearestPrior(self._distances[MEANING]).score(batch, section).distances
+        lift: Distances = prior - self._typical.score(batch, section).distances
+        return lift
+
+    @property
+    def _training_free(self) -> Weights:
+        """Return the weights that need no training."""
+        return {section: training_free(self.strength(section)) for section in SECTIONS}
 
     @cached_property
     def _distances(self) -> dict[str, TextDistance]:
@@ -115,54 +124,56 @@ class Fused:
         return {name: load_distance(name) for name in (WORDS, MEANING)}
 
     @cached_property
-    def _scorers(self) -> dict[str, Scorer]:
-        """Return the parts by name, in the order of PARTS."""
-        words, meaning = self._distances[WORDS], self._distances[MEANING]
-        scorers: list[Scorer] = [
-            Consensus(words),
-            NextVisit(self.bank, words),
-            NearestPrior(words),
-            Consensus(meaning),
-            NextVisit(self.bank, meaning),
-            NearestPrior(meaning),
-            LabelPrior(),
-            Typical(self.bank),
-            LabelTypical(self.bank),
-        ]
-        return {scorer.name: scorer for scorer in scorers}
+    def _next(self) -> NextVisit:
+        """Return what keeps the bank's priors at hand."""
+        return NextVisit(self.bank, self._distances[WORDS])
+
+    @cached_property
+    def _typical(self) -> Typical:
+        """Return what keeps a sample of training reports at hand."""
+        return Typical(self.bank)
+
+    @cached_property
+    def _expected(self) -> tuple[ExpectedLabels, ...]:
+        """Return what keeps the bank's habits at hand: of whole reports, and of sections."""
+        return tuple(ExpectedLabels(self.bank, scope) for scope in SCOPES)
 
     @cached_property
     def _spreads(self) -> dict[Section, dict[str, float]]:
         """Return the spread of each way of comparing, by section."""
-        labels, known = LabelTypical(self.bank).spread(), self._distances.items()
+        known = self._distances.items()
         return {
-            section: {LABELS: labels, **{name: spread(self.bank, each, section) for name, each in known}}
-            for section in SECTIONS
+            section: {name: spread(self.bank, each, section) for name, each in known} for section in SECTIONS
         }
 
 
 def training_free(strength: float) -> dict[str, float]:
-    """Return the weights that need no training: a lift takes off what its measure's parts put on.
+    """Return the weights of a section that need no training, before sections are weighed.
 
-    >>> round(training_free(0.4)["typical:chamfer"], 3)
-    -0.6
+    >>> round(training_free(0.5)["nearest-prior:chamfer"], 3)
+    0.15
     """
-    weights = {term.part: term.weight * (strength if term.by_prior else 1.0) for term in TERMS}
-    lifts = {
-        lift: -sum(weight for part, weight in weights.items() if part.endswith(f":{measure}"))
-        for measure, lift in LIFTS.items()
-    }
-    return {**weights, **lifts}
+    return {name: weight * (strength if name in PRIOR else 1.0) for name, weight in TRAINING_FREE.items()}
 
 
-def _present(measure: str, weights: Mapping[str, float], measured: Mapping[str, Distances]) -> Distances:
-    """Return the share of a measure's parts that each draft has, by weight: so much of the lift counts."""
-    parts = [name for name in measured if name.endswith(f":{measure}") and name != LIFTS[measure]]
-    sizes = np.array([abs(weights[name]) for name in parts])
-    there = np.array([~np.isnan(measured[name]) for name in parts])
-    total = float(sizes.sum())
-    share: Distances = (sizes @ there) / total if total > 0 else np.zeros(there.shape[1])
-    return share
+def prior_trust(nearer: Distances, owner: Ids, queries: int) -> Distances:
+    """Return how much each query's prior still has to say, (queries,): 1 unless its drafts retell it.
+
+    Args:
+        nearer: by how many spreads each draft is nearer to the prior than to what came next for like priors.
+        owner: the query of each draft.
+        queries: how many there are.
+
+    >>> prior_trust(np.array([2.0, 1.0, -1.0, np.nan]), np.array([0, 0, 1, 2]), 3).round(2).tolist()
+    [0.3, 1.0, 1.0]
+    """
+    known = ~np.isnan(nearer)
+    order = np.lexsort((nearer[known], owner[known]))  # the order of the drafts has no say in the sums
+    owners, values = owner[known][order], nearer[known][order]
+    sums = np.bincount(owners, weights=values, minlength=queries)
+    means = sums / np.maximum(np.bincount(owners, minlength=queries), 1)
+    trust: Distances = 1.0 - RETOLD * np.clip(means, 0.0, 1.0)
+    return trust
 
 
 def load(bank: TransitionBank, variant: str) -> Fused:

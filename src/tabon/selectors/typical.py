@@ -120,8 +120,8 @@ def present(bank: TransitionBank, section: Section) -> Ids:
     return np.flatnonzero(bank.pairs[section].current.lengths > 0)
 
 
-def sample_rows(rows: Ids) -> Ids:
-    """Draw the sample; all rows where there are few."""
-    if len(rows) <= SAMPLE:
+def sample_rows(rows: Ids, size: int = SAMPLE) -> Ids:
+    """Draw a sample; all rows where there are few."""
+    if len(rows) <= size:
         return rows
-    return np.sort(np.random.default_rng(SEED).permutation(rows)[:SAMPLE])
+    return np.sort(np.random.default_rng(SEED).permutation(rows)[:size])
