@@ -93,8 +93,10 @@ def test_neither_company_nor_threads_change_what_is_found(stored, seed, size, th
             alone = [codes.candidates(one[None], cells.nearest(one[None], 5), 5)[0] for one in asked]
         finally:
             faiss.omp_set_num_threads(before)
-    for first, second in zip(together, alone, strict=True):
+        in_parts = codes.candidates_in_parts(asked, cells.nearest(asked, 5), 5)
+    for first, second, third in zip(together, alone, in_parts, strict=True):
         np.testing.assert_array_equal(first, second)
+        np.testing.assert_array_equal(first, third)
 
 
 def test_codes_cost_recall_and_never_a_distance(stored, monkeypatch):

@@ -6,12 +6,11 @@ quantiser). FAISS adds up the points of 32 rows at a time. What it finds nearest
 again from the rows themselves: codes cost recall, never a distance.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.util import find_spec
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ POINTS = 2**BITS  # that stand for two coordinates
 FEWEST = 64 * POINTS  # rows that points are learnt from
 FEWEST_AXES = 4
 KEPT = 1024  # rows that a query measures
+PARTS = 8  # of the cells, where memory is short
 ROUNDS = 10
 SEED = 0
 CodeRows = NDArray[np.uint8]
@@ -83,21 +83,24 @@ class Codes:
     rows: Ids | None = None  # the row at each place; None: the place itself
 
     @cached_property
-    def _lists(self) -> Any:  # noqa: ANN401
-        """Hand the codes to FAISS, cell by cell; it keeps them in memory, with 8 bytes a row beside them."""
-        faiss = _faiss()
-        axes, cells = self.coder.basis.shape[1], len(self.starts) - 1
+    def _all(self) -> Any:  # noqa: ANN401
+        """Return the lists of all cells."""
+        return self._lists(range(len(self.starts) - 1))
+
+    def _lists(self, cells: Iterable[int]) -> Any:  # noqa: ANN401
+        """Hand the codes of some cells to FAISS; it keeps them in memory, with 8 bytes a row beside them."""
+        faiss, axes = _faiss(), self.coder.basis.shape[1]
         made = faiss.IndexIVFPQ(
-            faiss.IndexFlatIP(axes), axes, cells, axes // 2, BITS, faiss.METRIC_INNER_PRODUCT
+            faiss.IndexFlatIP(axes), axes, len(self.starts) - 1, axes // 2, BITS, faiss.METRIC_INNER_PRODUCT
         )
         made.by_residual, made.pq, made.is_trained = False, self.coder.quantizer(), True
-        for cell, (start, stop) in enumerate(pairwise(self.starts.tolist())):
-            places = np.arange(start, stop) if self.rows is None else self.rows[start:stop]
-            block = np.ascontiguousarray(self.codes[places])
-            ids = np.ascontiguousarray(places, dtype=np.int64)
-            if len(ids):
-                made.invlists.add_entries(cell, len(ids), faiss.swig_ptr(ids), faiss.swig_ptr(block))
-        made.ntotal = len(self.codes)
+        for cell in cells:
+            places = np.arange(self.starts[cell], self.starts[cell + 1])
+            rows = places if self.rows is None else self.rows[places].astype(np.int64)
+            block = np.ascontiguousarray(self.codes[rows])
+            if len(rows):
+                made.invlists.add_entries(cell, len(rows), faiss.swig_ptr(rows), faiss.swig_ptr(block))
+                made.ntotal += len(rows)
         packed = faiss.IndexIVFPQFastScan(made)
         made.replace_invlists(None, False)  # `packed` keeps `made`, which need not keep its codes
         return packed
@@ -109,37 +112,54 @@ class Codes:
         would find alone, with any number of threads: it is turned alone, and rows that tie with the last
         one that fits are left out. So there may be few, though hardly ever.
         """
-        faiss, width = _faiss(), max(KEPT, 2 * k)
-        turned = np.concatenate([queries[one : one + 1] @ self.coder.basis for one in range(len(queries))])
-        looked = np.full((len(queries), max(map(len, cells))), -1, dtype=np.int64)
-        for own, numbers in zip(looked, cells, strict=True):
-            own[: len(numbers)] = numbers
-        threads = max(1, faiss.omp_get_max_threads())
+        turned, looked, width = self._turned(queries), _side_by_side(cells), max(KEPT, 2 * k)
+        threads = max(1, _faiss().omp_get_max_threads())
         shares = [np.where(looked % threads == share, looked, -1) for share in range(threads)]
         with ThreadPoolExecutor(threads) as pool:
-            found = list(pool.map(partial(_nearest, faiss, self._lists, turned, width), shares))
-        similarity, row = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
-        last = -np.partition(-similarity, width, axis=1)[:, width, None]
-        return [np.sort(own[near]) for own, near in zip(row, similarity > last, strict=True)]
+            found = list(pool.map(partial(_nearest, self._all, turned, width), shares))
+        return _best(found, width)
+
+    def candidates_in_parts(self, queries: Matrix, cells: Sequence[Ids], k: int) -> list[Ids]:
+        """Return the same with the codes of a part of the cells in memory at a time."""
+        turned, looked, width = self._turned(queries), _side_by_side(cells), max(KEPT, 2 * k)
+        found = []
+        for part in range(PARTS):
+            lists = self._lists(range(part, len(self.starts) - 1, PARTS))
+            found.append(_nearest(lists, turned, width, np.where(looked % PARTS == part, looked, -1)))
+        return _best(found, width)
+
+    def _turned(self, queries: Matrix) -> Matrix:
+        """Return the coordinates of queries along the axes of the codes."""
+        return np.stack([np.einsum("d,da->a", query, self.coder.basis) for query in queries])
 
 
-def _nearest(
-    faiss: Any,  # noqa: ANN401
-    lists: Any,  # noqa: ANN401
-    queries: Matrix,
-    width: int,
-    cells: Ids,
-) -> tuple[Matrix, Ids]:
+def _side_by_side(cells: Sequence[Ids]) -> Ids:
+    """Return the cells of each query in a row, -1 where there are no more."""
+    looked = np.full((len(cells), max(map(len, cells))), -1, dtype=np.int64)
+    for own, numbers in zip(looked, cells, strict=True):
+        own[: len(numbers)] = numbers
+    return looked
+
+
+def _best(found: Sequence[tuple[Matrix, Ids]], width: int) -> list[Ids]:
+    """Return the rows of each query above the last of `width`, ascending."""
+    similarity, row = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+    last = -np.partition(-similarity, width, axis=1)[:, width, None]
+    return [np.sort(own[near]) for own, near in zip(row, similarity > last, strict=True)]
+
+
+def _nearest(lists: Any, queries: Matrix, width: int, cells: Ids) -> tuple[Matrix, Ids]:  # noqa: ANN401
     """Return similarity and row of the nearest codes in some cells, one more than `width` of each query.
 
     A cell -1 is none. Where there are fewer rows the similarity is minus infinity.
     """
-    shape = (len(queries), width + 1)
+    faiss, shape = _faiss(), (len(queries), width + 1)
     similarity, row = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.int64)
     unused = np.zeros(cells.shape, dtype=np.float32)
     arrays = [np.ascontiguousarray(queries), np.ascontiguousarray(cells), unused, similarity, row]
     asked, looked, *rest = map(faiss.swig_ptr, arrays)
     settings = faiss.IVFSearchParameters(nprobe=cells.shape[1])
+    faiss.omp_set_num_threads(1)  # of this thread: there are as many of them already
     lists.search_preassigned_c(len(queries), asked, width + 1, looked, *rest, False, settings)
     return np.where(row < 0, np.float32(-np.inf), similarity), row
 

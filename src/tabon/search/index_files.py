@@ -197,7 +197,7 @@ def _found(codes: Codes, cells: Cells, queries: Matrix, others: Ids) -> float:
     """Return what share of the true neighbours codes find in the cells that are looked at."""
     if not others.size:
         return 1.0
-    named = codes.candidates(queries, cells.nearest(queries, NEIGHBOURS), NEIGHBOURS)
+    named = codes.candidates_in_parts(queries, cells.nearest(queries, NEIGHBOURS), NEIGHBOURS)
     there = [np.isin(own, rows) for own, rows in zip(others, named, strict=True)]
     return float(np.mean(there))
 

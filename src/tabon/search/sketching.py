@@ -72,9 +72,10 @@ def _near(query: Matrix, rows: HalfMatrix, bounds: Matrix, place: Ids, k: int) -
 
 
 def within_reach(query: Matrix, rows: HalfMatrix, named: Ids, k: int) -> Ids:
-    """Return those of some rows that can be among the k nearest of them, by a quick product."""
-    similarity = to_single(rows[named]) @ query
-    return named[similarity >= kth_largest(similarity, k) - slack_of(len(query))]
+    """Return those of some rows that can be among the k nearest of them; not by BLAS, as in `Cells.order`."""
+    similarity = np.einsum("rd,d->r", to_single(rows[named]), query)
+    near: Ids = named[similarity >= kth_largest(similarity, k) - slack_of(len(query))]
+    return near
 
 
 def kth_largest(similarity: Matrix, k: int) -> np.float32:
