@@ -57,7 +57,8 @@ def transitions(
     def fill(stack: Shaped) -> None:
         n, m, pairs = stack
         ids = np.concatenate([prior.stack(pairs, n), current.stack(pairs, m)], axis=1)
-        units, none = directions_of(_displacements(distances, vectors.take(ids, axis=0).astype(np.float64), n))
+        both = vectors.take(ids, axis=0).astype(np.float64)  # twice as fast as vectors[ids]
+        units, none = directions_of(_displacements(distances, both, n))
         directions[:, pairs], zero[:, pairs] = units.swapaxes(0, 1), none.T
 
     numbers = (len(prior.ids) + len(current.ids)) * dimension
