@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from math import prod
+from threading import local
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,7 @@ from tabon.encoders.protocol import Matrix
 from tabon.errors import EmptySectionError
 from tabon.sentence_sets import Ids, RaggedSets
 
-STACK_NUMBERS = 200_000  # numbers in one stack at most: under two megabytes
+STACK_NUMBERS = 400_000  # numbers in one stack at most: some three megabytes
 THREADED_NUMBERS = 4_000_000  # with fewer numbers in all, threads are not worth their start
 NORM_FLOOR = 1e-6  # a shorter transition has no direction that could be trusted
 
@@ -53,12 +55,13 @@ def transitions(
     dimension = vectors.shape[1]
     directions = np.empty((len(distances), len(prior), dimension), dtype=np.float32)
     zero = np.empty((len(distances), len(prior)), dtype=bool)
+    own = local()  # each thread has a workspace
 
     def fill(stack: Shaped) -> None:
         n, m, pairs = stack
         ids = np.concatenate([prior.stack(pairs, n), current.stack(pairs, m)], axis=1)
-        both = vectors.take(ids, axis=0).astype(np.float64)  # twice as fast as vectors[ids]
-        units, none = directions_of(_displacements(distances, both, n))
+        space = own.__dict__.setdefault("space", _Workspace())
+        units, none = directions_of(_displacements(distances, space.gathered(vectors, ids), n, space))
         directions[:, pairs], zero[:, pairs] = units.swapaxes(0, 1), none.T
 
     numbers = (len(prior.ids) + len(current.ids)) * dimension
@@ -68,6 +71,33 @@ def transitions(
         1 if numbers < THREADED_NUMBERS else _cores(),
     )
     return [Transitions(*pair) for pair in zip(directions, zero, strict=True)]
+
+
+class _Workspace:
+    """Memory that stacks use one after another: fresh memory for each would cost as much as the sums."""
+
+    def __init__(self) -> None:
+        """Begin with none; it grows with the largest stack."""
+        self._single, self._double, self._sums = np.empty(0, dtype=np.float32), np.empty(0), np.empty(0)
+
+    def gathered(self, vectors: Matrix, ids: Ids) -> Stack:
+        """Return the rows of a table in float64, (..., d); they last until the next call."""
+        shape = (*ids.shape, vectors.shape[1])
+        if self._single.size < prod(shape):
+            self._single, self._double = np.empty(prod(shape), dtype=np.float32), np.empty(prod(shape))
+        single = self._single[: prod(shape)].reshape(shape)
+        np.take(vectors, ids, axis=0, out=single, mode="clip")  # ids are a table's own: none is clipped
+        double: Stack = self._double[: prod(shape)].reshape(shape)
+        np.copyto(double, single)
+        return double
+
+    def product(self, left: Stack, right: Stack) -> Stack:
+        """Return a stack of matrix products; they last until the next call."""
+        shape = (*left.shape[:-1], right.shape[-1])
+        if self._sums.size < prod(shape):
+            self._sums = np.empty(prod(shape))
+        sums: Stack = self._sums[: prod(shape)].reshape(shape)
+        return np.matmul(left, right, out=sums)
 
 
 def _each(work: Callable[[Shaped], None], stacks: Iterator[Shaped], workers: int) -> None:
@@ -90,7 +120,7 @@ def _cores() -> int:
     return max([library["num_threads"] for library in _libraries().info()], default=1)
 
 
-def _displacements(distances: Sequence[Distance], both: Stack, n: int) -> Stack:
+def _displacements(distances: Sequence[Distance], both: Stack, n: int, space: _Workspace) -> Stack:
     """T(A, B) under several distances for one stack of pairs: (pairs, distances, d).
 
     `both` holds the n rows of A and then the rows of B, so all sums are one product.
@@ -101,7 +131,7 @@ def _displacements(distances: Sequence[Distance], both: Stack, n: int) -> Stack:
         share = distance(cost)
         np.negative(share.prior, out=weights[:, number, :n])
         weights[:, number, n:] = share.current
-    return weights @ both
+    return space.product(weights, both)
 
 
 def directions_of(displacements: Stack) -> tuple[Stack, NDArray[np.bool_]]:
