@@ -101,7 +101,7 @@ def opened(browser, address, *, size=WIDE, expected=None, script=None, **setting
         if script:
             context.add_init_script(script)
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(60_000)
         watched = Watched(page)
         page.goto(address)
         yield page

@@ -44,7 +44,7 @@ def running():
 
 def client(address, key="none"):
     """Return the real client, which does not ask again by itself."""
-    return openai.OpenAI(base_url=f"{address}/v1", api_key=key, max_retries=0, timeout=30)
+    return openai.OpenAI(base_url=f"{address}/v1", api_key=key, max_retries=0, timeout=60)
 
 
 def picked(record):
@@ -202,7 +202,9 @@ def test_other_fields_go_to_the_upstream_as_they_are(running):
     }  # fmt: skip
     body = {**ASK, **fields, "tabon": {"drafts": 1}, "n": None, "stream": None, "stream_options": None}
     headers = {"content-type": "application/json"}
-    found = httpx.post(f"{address}/v1/chat/completions", content=json.dumps(body), headers=headers)
+    found = httpx.post(
+        f"{address}/v1/chat/completions", content=json.dumps(body), headers=headers, timeout=60
+    )
     assert found.status_code == 200
     assert up.calls[-1][2] == {**ASK, **fields}
 
@@ -248,9 +250,11 @@ def test_keys_go_where_they_belong(monkeypatch):
     ):
         with Upstream() as up, gateway(up, token=service_token, **settings) as address:
             headers = {"authorization": f"Bearer {token}"}
-            sent = httpx.post(f"{address}/v1/chat/completions", json=ASK, headers=headers, trust_env=False)
+            sent = httpx.post(
+                f"{address}/v1/chat/completions", json=ASK, headers=headers, trust_env=False, timeout=60
+            )
             assert sent.status_code == 200
-            listed = httpx.get(f"{address}/v1/models", headers=headers, trust_env=False)
+            listed = httpx.get(f"{address}/v1/models", headers=headers, trust_env=False, timeout=60)
             assert listed.json()["data"][0]["id"] == "up-1"
             assert [headers.get("Authorization") for _, headers, _ in up.calls] == [wanted] * 2
             assert up.calls[0][1]["User-Agent"].startswith("tabon-gateway/")
@@ -277,7 +281,7 @@ def test_the_command_of_the_page_works(running):
     [command] = blocks("sh")
     words = shlex.split(command.replace("http://127.0.0.1:8765", address))
     assert words[0] == "curl"
-    done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
     found = json.loads(done.stdout)
     assert found["choices"][0]["message"]["content"] == TEXT.format(number=found["tabon"]["selected"])
     assert len(found["tabon"]["distances"]) == 3

@@ -109,3 +109,19 @@ def test_without_a_prior_nothing_is_stopped():
     with Upstream() as up, gateway(up, prune=True, prune_points=(2,)) as address:
         found = ask(address, {"prior": None})
         assert (found.tabon["stopped"], len(up.calls)) == ([], 1)
+
+
+def test_a_draft_that_broke_off_stops_no_other():
+    """Half of a draft whose call failed wins nothing: the draft that came is the answer."""
+    record = longer(queries()[0])
+    texts = written(record)[:2]
+    with (
+        Upstream(texts=texts, pause=0.01) as up,
+        gateway(up, prune=True, prune_points=(16,), retries=0, drafts=2) as address,
+    ):
+        for _ in range(4):
+            up.script[:] = [Act("cut", after=10)]
+            own = ask(address, record).tabon
+            [failed] = map(int, own["failed"])
+            assert own["selected"] == 1 - failed
+            assert own["stopped"] == []

@@ -216,7 +216,7 @@ def test_any_text_has_labels(text):
     assert set(labels.polarities) <= set(ORDER)
     assert [polarity in (P, U) for polarity in labels.polarities] == list(labels.held())
     assert all(found.polarity != A for found in mentions(text))
-    observations._in_sentence.cache_clear()
+    observations._looked_up.cache_clear()
     assert label_text(text) == labels
 
 

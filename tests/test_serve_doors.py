@@ -2,12 +2,13 @@
 
 import json
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from click.testing import CliRunner
 
 from gateway_upstream import TEXT, Upstream
-from service_server import PATIENCE, bank, get, post, program, queries
+from service_server import PATIENCE, bank, get, post, program, queries, until
 from tabon.cli import main
 
 
@@ -49,6 +50,22 @@ def test_one_process_shows_studies_and_picks_drafts(files, tmp_path):
             running.process.send_signal(signal.SIGTERM)
             assert running.process.wait(PATIENCE) in (0, -signal.SIGTERM)
             assert "Clear lungs" not in running.talk()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_drafts_that_are_being_written_are_finished_on_sigterm(files, tmp_path, stream):
+    """A client that waits for the gateway gets its answer, whole or streamed, before the process ends."""
+    with Upstream(["Findings: Clear lungs. " * 10], pause=0.02) as upstream, ThreadPoolExecutor(1) as pool:
+        command = ["-c", "from tabon.cli import main; main()", "serve", *files, "--port", "0"]
+        with program([*command, "--upstream", upstream.url, "--drafts", "2"], tmp_path) as running:
+            asked = {"model": "up-1", "messages": [{"role": "user", "content": "Write."}], "stream": stream}
+            sent = pool.submit(post, f"{running.address}/v1/chat/completions", json=asked)
+            until(lambda: upstream.running or sent.done(), "the upstream is asked")
+            running.process.send_signal(signal.SIGTERM)
+            answer = sent.result(PATIENCE)
+            assert answer.status_code == 200
+            assert not stream or answer.text.rstrip().endswith("[DONE]")
+            assert running.process.wait(PATIENCE) in (0, -signal.SIGTERM)
 
 
 @pytest.mark.parametrize(

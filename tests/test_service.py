@@ -22,7 +22,7 @@ from tabon.encoders.hashing import HashingEncoder
 from tabon.engines.selecting import SelectionSettings, answer
 from tabon.explain import explain
 from tabon.records import query_from_record
-from tabon.service import AnswerSettings, answerer_of
+from tabon.service import AnswerSettings, answerer_of, sentence_cache
 from tabon.service.batching import Batcher, BatchSettings
 from tabon.service.metrics import Metrics
 from tabon.service.sentence_cache import CachedEncoder
@@ -190,13 +190,15 @@ def test_readiness_is_the_golden_answer():
 
 
 def test_a_service_that_cannot_answer_is_not_ready():
-    """An encoder that fails at start leaves a service that runs and says 503 without text."""
+    """An encoder that fails at start leaves a service that runs, says 503 without text, and recovers."""
     encoder = GatedEncoder()
     encoder.poison = "pleural"
     with service(answerer(encoder)) as address:
         found = get(f"{address}/readyz")
-    assert found.status_code == 503
-    assert found.json()["error"]["message"] == "the golden query failed at start: RuntimeError"
+        assert found.status_code == 503
+        assert found.json()["error"]["message"] == "the query could not be answered"
+        encoder.poison = None
+        until(lambda: get(f"{address}/readyz").status_code == 200, "it is ready")
 
 
 def test_requests_in_flight_finish_on_sigterm(tmp_path):
@@ -293,6 +295,15 @@ def test_the_cache_changes_no_row(lots, room):
     for lot in lots:
         np.testing.assert_array_equal(cache.encode(lot), own.encode(lot))
         assert len(cache) <= room
+
+
+def test_long_sentences_are_not_remembered():
+    """The memory of the cache is bounded by its rows, because no sentence is long."""
+    own = HashingEncoder()
+    cache = CachedEncoder(own, 9)
+    sentences = ["a", "b" * (sentence_cache.LONGEST + 1)]
+    np.testing.assert_array_equal(cache.encode(sentences), own.encode(sentences))
+    assert len(cache) == 1
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=20), st.integers(1, 5), st.integers(1, 60))

@@ -6,7 +6,7 @@ import logging
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from threading import Event
 
@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from tabon.errors import BadInputError
 from tabon.service import fenced_app
+from tabon.service import serving as serving_module
 from tabon.service.fences import fence_settings, read_token
+from tabon.service.serving import most_connections
 from tabon.service.wire import NOTICE, Limits, ServiceError, depth_of, query_from_body, service_error
 
 httpx = pytest.importorskip("httpx", reason="the service's tests speak HTTP with httpx")
@@ -143,6 +145,26 @@ def test_a_forged_origin_is_refused_and_no_other_site_is_let_in(address):
     assert not [name for name in same.headers if name.startswith("access-control")]
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_page_of_another_site_gets_nothing(address, site):
+    """What a browser asks for another site's page is refused, but for /, which holds no data."""
+    headers = {"Sec-Fetch-Site": site}
+    assert get(f"{address}/v1/bank", headers=headers).status_code == 403
+    assert get(f"{address}/healthz", headers=headers).status_code == 403
+    assert get(f"{address}/", headers=headers).status_code == 404  # there is no explorer here
+    assert get(f"{address}/v1/bank", headers={"Sec-Fetch-Site": "same-origin"}).status_code == 200
+
+
+def test_a_query_of_too_many_sentences_in_all_is_refused():
+    """Reports that are short enough one by one may be too long together."""
+    text = "FINDINGS: " + "Clear. " * 50
+    body = json.dumps({"id": 1, "prior": text, "candidates": [text] * 9}).encode()
+    assert len(query_from_body(body, Limits(all_marks=500)).candidates) == 9
+    with pytest.raises(ServiceError, match="more than 499 punctuation marks") as caught:
+        query_from_body(body, Limits(all_marks=499))
+    assert caught.value.status == 422
+
+
 def test_a_form_of_a_web_page_is_refused(address):
     """What a browser sends without asking first is not taken for JSON."""
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""):
@@ -177,6 +199,7 @@ def test_every_answer_has_the_security_headers(address):
         assert found.headers["content-security-policy"].startswith("default-src 'none'")
         assert found.headers["x-content-type-options"] == "nosniff"
         assert found.headers["cache-control"] == "no-store"
+        assert found.headers["cross-origin-resource-policy"] == "same-origin"
         assert found.headers["x-tabon-notice"] == NOTICE
         assert "server" not in found.headers
     assert len({found.headers["x-request-id"] for found in answers}) == len(answers)
@@ -280,6 +303,22 @@ def test_an_answer_that_is_not_read_is_given_up():
             client.sendall(b"GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n")
             client.recv(1)
             until(lambda: "tabon_requests_running 1\n" in get(f"{address}/metrics").text, "it is cut off")
+
+
+def test_connections_beyond_the_limit_are_cut_off(monkeypatch):
+    """Silent connections cannot use up the files of the process: those that came first are answered."""
+    monkeypatch.setattr(serving_module, "most_connections", lambda: 3)
+    with service() as address, ExitStack() as stack:
+        host, port = address.removeprefix("http://").split(":")
+        taken = [
+            stack.enter_context(socket.create_connection((host, int(port)), timeout=PATIENCE))
+            for _ in range(4)
+        ]
+        with suppress(ConnectionResetError):
+            assert taken[3].recv(1) == b""
+        taken[0].sendall(f"GET /healthz HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        assert b" 200 " in taken[0].recv(100)
+    assert 1 <= most_connections() <= serving_module.CONNECTIONS
 
 
 def test_too_many_requests_at_once_are_refused():

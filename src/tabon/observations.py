@@ -42,6 +42,7 @@ OBSERVATIONS: Final = (
     "No Finding",
 )
 NO_FINDING: Final = "No Finding"
+LONGEST: Final = 1000  # characters of a sentence whose mentions are remembered
 NOT_A_FINDING: Final = ("Support Devices", NO_FINDING)  # their presence leaves "No Finding" standing
 _STRENGTH: Final[tuple[Polarity, ...]] = ("absent", "negative", "uncertain", "positive")
 
@@ -185,9 +186,19 @@ class _Found(NamedTuple):
     side: Side | None
 
 
-@lru_cache(maxsize=1 << 16)
 def _in_sentence(sentence: str) -> tuple[_Found, ...]:
-    """Find the mentions of one sentence, in their order; a sentence that comes again is looked up."""
+    """Find the mentions of one sentence, in their order; a short one that comes again is looked up."""
+    return _looked_up(sentence) if len(sentence) <= LONGEST else _read(sentence)
+
+
+@lru_cache(maxsize=1 << 16)
+def _looked_up(sentence: str) -> tuple[_Found, ...]:
+    """Return what `_read` finds, from memory where it was found before."""
+    return _read(sentence)
+
+
+def _read(sentence: str) -> tuple[_Found, ...]:
+    """Find the mentions of one sentence."""
     text = sentence.lower()
     spans = sorted([*_nouns(text), *_statements(text)], key=lambda span: (span.start, span.end))
     sides = _sides(text, spans)

@@ -17,7 +17,7 @@ from tabon.gateway.replies import Draft
 from tabon.reports import Report
 from tabon.service.wire import NOTICE, Limits, ServiceError, query_from_body
 
-NO_ROOM: Final = 503
+NO_ROOM: Final = 429  # of the service's queue
 ATTEMPTS: Final = 3  # at a full queue: the drafts are paid for
 
 

@@ -99,7 +99,7 @@ class Gatherer:
         try:
             reply = await self._upstream.ask(call, partial(pruner.feed, place))
         except UpstreamError:
-            await pruner.finish(place)
+            await pruner.fail(place)
             raise
         await pruner.finish(place)
         return reply

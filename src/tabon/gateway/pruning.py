@@ -12,7 +12,7 @@ from tabon.records import Query
 from tabon.selection import Selection
 from tabon.service.wire import ServiceError
 from tabon.streaming import Rule
-from tabon.streaming.draft_text import LONGEST
+from tabon.streaming.draft_text import LONGEST, DraftText
 from tabon.streaming.race import Race
 
 Select = Callable[[Query], Awaitable[bytes]]
@@ -44,10 +44,17 @@ class Pruner:
             await self._advance()
 
     async def finish(self, draft: int) -> None:
-        """Take a draft as whole: no more of it will come, or it failed."""
+        """Take a draft as whole: no more of it will come."""
         if draft not in self._race.stopped and not self._race.drafts[draft].finished:
             self._race.drafts[draft].finish()
             await self._advance()
+
+    async def fail(self, draft: int) -> None:
+        """Take a draft as empty: half of it came and it is lost, so it may win nothing."""
+        if draft not in self._race.stopped:
+            written = self._race.drafts[draft]
+            self._race.drafts[draft] = DraftText(written.unit, written.most)
+            await self.finish(draft)
 
     async def _advance(self) -> None:
         """Decide all that is due; where the service has no room for it, all drafts go on to their end."""

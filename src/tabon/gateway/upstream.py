@@ -150,6 +150,8 @@ class Upstream:
         settings = self._settings
         headers = {} if call.body is None else {"Content-Type": "application/json"}
         secret = call.authorization if settings.pass_key else settings.key and f"Bearer {settings.key}"
+        if secret and not (secret.isascii() and secret.isprintable()):
+            raise UpstreamError(401, "the Authorization header holds what no key has; send visible ASCII")
         if secret:
             headers["Authorization"] = secret
         content = None if call.body is None else await asyncio.to_thread(_written, call.body)

@@ -22,6 +22,7 @@ from tabon.selectors.protocol import Distances
 from tabon.selectors.typical import PAIRS, SEED, sample_rows
 from tabon.sentence_sets import RaggedSets
 
+LONGEST: Final = 1000  # characters of a sentence that is remembered
 KEPT: Final = 1 << 16  # sentences whose labels are remembered: sections and parts ask for the same ones
 TRANSITIONS: Final = 1024  # training transitions that stand for all
 FOUND, IMAGINED = 0.7, 0.1  # how often a draft names what is there, and what is not
@@ -50,9 +51,14 @@ def _held(sentences: tuple[str, ...]) -> Held:
     return found
 
 
-@lru_cache(maxsize=KEPT)
 def _in_sentence(sentence: str) -> tuple[bool, ...]:
     """Return which observations one sentence holds."""
+    return _looked_up(sentence) if len(sentence) <= LONGEST else label_text(sentence).held()
+
+
+@lru_cache(maxsize=KEPT)
+def _looked_up(sentence: str) -> tuple[bool, ...]:
+    """Return the same, from memory where it was found before."""
     return label_text(sentence).held()
 
 

@@ -77,6 +77,7 @@ class Answerer:
         facts = {"notice": NOTICE, **bank_facts(bank), "signature": self._chooser.signature}
         self.bank_record: dict[str, Any] = facts
         self._golden: bytes | None = None
+        self._looking = asyncio.Lock()
         self._seen = (Readiness(False, "the service has not started"), 0.0)
         self._batcher: Batcher[Ask, bytes] = Batcher(self._answer, self.settings.batches, self.metrics)
 
@@ -107,16 +108,22 @@ class Answerer:
         return await self._ask(Ask(query, explain=options))
 
     async def ready(self) -> Readiness:
-        """Ask the golden query again; it must give the record that it gave at start."""
-        seen, until = self._seen
-        if monotonic() < until or self._golden is None:
+        """Ask the golden query again, once for all who ask; it must give the record that it gave first."""
+        async with self._looking:
+            seen, until = self._seen
+            if monotonic() < until:
+                return seen
+            try:
+                seen = self._compared(await self._ask(Ask(GOLDEN, fresh=True)))
+            except ServiceError as error:
+                seen = Readiness(False, error.message)
+            self._seen = (seen, monotonic() + READY_SECONDS)
             return seen
-        try:
-            seen = compared(self._golden, await self._ask(Ask(GOLDEN, fresh=True)))
-        except ServiceError as error:
-            seen = Readiness(False, error.message)
-        self._seen = (seen, monotonic() + READY_SECONDS)
-        return seen
+
+    def _compared(self, now: bytes) -> Readiness:
+        """Compare the golden answer with the first one, which may be this one where the start was slow."""
+        self._golden = now if self._golden is None else self._golden
+        return compared(self._golden, now)
 
     def metrics_text(self) -> str:
         """Return the counts as they stand now."""

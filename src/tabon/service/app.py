@@ -106,7 +106,7 @@ def _add_questions(app: "FastAPI", answerer: Answerer) -> None:
 
     async def select(request: Request) -> Response:
         """Pick one draft: the record that `tabon select` writes."""
-        query = query_from_body(await request.body(), limits)
+        query = await asyncio.to_thread(query_from_body, await request.body(), limits)
         return Response(await answerer.select(query), media_type="application/json")
 
     async def explain(
@@ -115,7 +115,7 @@ def _add_questions(app: "FastAPI", answerer: Answerer) -> None:
         neighbours: Neighbours = NEIGHBOURS,
     ) -> Response:
         """Say why a draft was picked: the record that `tabon explain --json` prints."""
-        query = query_from_body(await request.body(), limits)
+        query = await asyncio.to_thread(query_from_body, await request.body(), limits)
         found = await answerer.explain(query, ExplainOptions(draft, neighbours))
         return Response(found, media_type="application/json")
 

@@ -11,12 +11,13 @@ if TYPE_CHECKING:
 LOOK_SECONDS: Final = 10.0  # between two looks at a connection; a client may take so long, and not twice
 
 
-def watched_protocol(seconds: float = LOOK_SECONDS) -> "type[H11Protocol]":
+def watched_protocol(seconds: float = LOOK_SECONDS, most: int = 1024) -> "type[H11Protocol]":
     """Return uvicorn's HTTP/1.1, which closes connections whose client neither sends a head nor reads.
 
     Each connection is looked at again and again. Where two looks find it
     waiting for its client, with nothing sent, nothing read and no new request
     between them, it is cut off. A body that does not arrive is the fence's.
+    Connections beyond `most` are cut off at once.
     """
     require("uvicorn", extra="service", feature="the HTTP service")
     from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -29,6 +30,8 @@ def watched_protocol(seconds: float = LOOK_SECONDS) -> "type[H11Protocol]":
             super().connection_made(transport)
             self.access_log = False  # it would hold paths, and so text
             self._look((None, -1))
+            if len(self.connections) > most:
+                transport.abort()
 
         def connection_lost(self, exc: Exception | None) -> None:
             """Look no more."""

@@ -29,6 +29,9 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+OTHER_SITES: Final = frozenset(
+    {"cross-site", "same-site"}
+)  # as browsers say; a link to / may come from there
 OPEN_ROUTES: Final = frozenset(  # asked without a token: probes, and a page that holds no data
     {"/healthz", "/readyz", "/", "/explorer.css", "/explorer.js"}
 )
@@ -38,6 +41,7 @@ SECURITY_HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
     (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
     (b"x-tabon-notice", NOTICE.encode()),
 )
 SHORTEST_TOKEN: Final = 16
@@ -149,7 +153,7 @@ class Fence:
     async def _guarded(self, scope: Scope, receive: Receive, send: Send, seen: _Seen) -> None:
         """Check, read the body, call the application."""
         headers = scope["headers"]
-        self._check_host(headers)
+        self._check_host(scope["path"], headers)
         self._check_token(scope)
         if self._running > self._settings.requests:
             raise ServiceError(429, "too many requests at the same time", "try again later", retry_after=1)
@@ -162,9 +166,11 @@ class Fence:
         _check_type(scope, body)
         await self._app(scope, _replayed(body, receive), send)
 
-    def _check_host(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    def _check_host(self, path: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Refuse a page of another site, and a name that was bent to this address."""
         hosts, origins = _values(headers, b"host"), _values(headers, b"origin")
+        if path != "/" and set(_values(headers, b"sec-fetch-site")) & OTHER_SITES:
+            raise ServiceError(403, "the request comes from a page of another site", "open / itself")
         if len(hosts) != 1 or _name(hosts[0]) not in self._settings.hosts:
             raise ServiceError(403, "the Host header names another service", "add the name with --allow-host")
         for origin in origins:

@@ -3,11 +3,14 @@
 from collections import OrderedDict
 from collections.abc import Iterable
 from threading import Lock
+from typing import Final
 
 import numpy as np
 
 from tabon.encoders import Encoder, EncoderFingerprint
 from tabon.encoders.protocol import Matrix
+
+LONGEST: Final = 1000  # characters of a sentence that is remembered: rows bound the memory only so
 
 
 class CachedEncoder:
@@ -58,6 +61,7 @@ class CachedEncoder:
         """Remember copies of rows, and forget the oldest."""
         with self._lock:
             for text, row in zip(sentences, rows, strict=True):
-                self._known[text] = np.array(row)
+                if len(text) <= LONGEST:
+                    self._known[text] = np.array(row)
             while len(self._known) > self._rows:
                 self._known.popitem(last=False)

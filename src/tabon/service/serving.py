@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
 from typing import TYPE_CHECKING
 
 from tabon._extras import require
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import uvicorn
 
 HEADER_BYTES = 16_384
-CONNECTIONS = 1024
+CONNECTIONS = 1024  # and no more than half of the files that the process may open
 KEEP_ALIVE_SECONDS = 5
 GRACE_SECONDS = 5  # beyond the longest request
 
@@ -57,6 +58,12 @@ def fence(answerer: Answerer, settings: ServeSettings, doors: Sequence[Door] = (
     )
 
 
+def most_connections() -> int:
+    """Return how many connections are taken: files that could not be opened would stop the service."""
+    files, _ = getrlimit(RLIMIT_NOFILE)
+    return CONNECTIONS if files == RLIM_INFINITY else max(1, min(CONNECTIONS, files // 2))
+
+
 def server_of(app: App, settings: ServeSettings, *, patience: float) -> "uvicorn.Server":
     """Return a server that is not running yet; it sets up no logging."""
     require("uvicorn", extra="service", feature="the HTTP service")
@@ -67,14 +74,13 @@ def server_of(app: App, settings: ServeSettings, *, patience: float) -> "uvicorn
             app,
             host=settings.host,
             port=settings.port,
-            http=watched_protocol(settings.client_seconds),
+            http=watched_protocol(settings.client_seconds, most_connections()),
             ws="none",
             lifespan="on",
             log_config=None,
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=CONNECTIONS,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=int(patience) + GRACE_SECONDS,
             h11_max_incomplete_event_size=HEADER_BYTES,

@@ -59,6 +59,7 @@ class Limits:
     priors: int = 16
     text: int = 20_000  # characters of one section; longer than a real one
     marks: int = 600  # punctuation marks and line ends of one report: bounds its sentences
+    all_marks: int = 6000  # the same of a whole query: bounds the time that others wait for it
     depth: int = 32  # of lists and objects inside each other
 
 
@@ -74,6 +75,12 @@ def query_from_body(body: bytes, limits: Limits) -> Query:
         raise ServiceError(422, _message(error), "see docs/file-formats.md, Queries") from None
     for place, report in _places(query):
         _check_report(place, report, limits)
+    if sum(_marks(report) for _, report in _places(query)) > limits.all_marks:
+        raise ServiceError(
+            422,
+            f"the query has more than {limits.all_marks} punctuation marks and line ends",
+            "send fewer drafts",
+        )
     return query
 
 
