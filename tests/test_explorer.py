@@ -235,11 +235,9 @@ def test_bank_text_can_be_left_out():
 
 def test_the_overview_says_where_the_numbers_come_from():
     """Notice, title, signature, bank and flag kinds; flags of a line are those of the pick, each once."""
-    from tabon.service.wire import NOTICE as SERVED
-
     studies = made(title="Cohort")
     overview = overview_record(studies)
-    assert overview["notice"] == NOTICE == SERVED
+    assert overview["notice"] == NOTICE
     assert overview["title"] == "Cohort"
     assert overview["signature"] == make_selector(bank(), HASHING).signature
     assert overview["bank"] == {

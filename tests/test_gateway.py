@@ -16,10 +16,10 @@ import pytest
 from tabon import Selector
 from tabon.encoders.hashing import HashingEncoder
 from tabon.engines.selecting import answer
+from tabon.explorer.records import NOTICE
 from tabon.generation.prompts import fill, get_prompt
 from tabon.records import query_from_record
 from tabon.reports import report_from_record
-from tabon.service.wire import NOTICE
 
 httpx = pytest.importorskip("httpx", reason="the gateway needs tabon[gateway]")
 openai = pytest.importorskip("openai", reason="the gateway is tested with the openai client")

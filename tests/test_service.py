@@ -21,12 +21,13 @@ from tabon.cli.serve import serve_command
 from tabon.encoders.hashing import HashingEncoder
 from tabon.engines.selecting import SelectionSettings, answer
 from tabon.explain import explain
+from tabon.explorer.records import NOTICE
 from tabon.records import query_from_record
 from tabon.service import AnswerSettings, answerer_of, sentence_cache
 from tabon.service.batching import Batcher, BatchSettings
 from tabon.service.metrics import Metrics
 from tabon.service.sentence_cache import CachedEncoder
-from tabon.service.wire import NOTICE, ServiceError
+from tabon.service.wire import ServiceError
 
 httpx = pytest.importorskip("httpx", reason="the service's tests speak HTTP with httpx")
 pytest.importorskip("fastapi", reason="the service needs tabon[service]")

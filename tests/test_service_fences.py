@@ -15,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabon.errors import BadInputError
+from tabon.explorer.records import NOTICE
 from tabon.service import fenced_app
 from tabon.service import serving as serving_module
 from tabon.service.fences import fence_settings, read_token
 from tabon.service.serving import most_connections
-from tabon.service.wire import NOTICE, Limits, ServiceError, depth_of, query_from_body, service_error
+from tabon.service.wire import Limits, ServiceError, depth_of, query_from_body, service_error
 
 httpx = pytest.importorskip("httpx", reason="the service's tests speak HTTP with httpx")
 pytest.importorskip("fastapi", reason="the service needs tabon[service]")
@@ -493,3 +494,10 @@ def test_tokens_and_addresses(tmp_path):
         with pytest.raises(BadInputError, match="no token is set"):
             fence_settings(host, token=None, allowed=(), body=1)
     assert TOKEN.decode() not in repr(fence_settings("::1", token=TOKEN, allowed=(), body=1))
+
+
+def test_a_number_beyond_all_is_refused():
+    """What would come back as Infinity, which is no JSON, is not taken."""
+    with pytest.raises(ServiceError, match="cannot be read as a number") as caught:
+        query_from_body(b'{"id": 1, "prior": null, "candidates": [], "x": 1e999}', Limits())
+    assert caught.value.status == 400

@@ -145,6 +145,7 @@ def serve_command(bank: Path, **options: Any) -> None:  # noqa: ANN401
     service after the requests in flight.
     """
     where, gateway = _where(options), _gateway(options)
+    _check_page(options)
     options["no_store"] = options["store"] is None
     loaded, selection = TransitionBank.load(bank), settings_of(options)
     answerer = answerer_of(loaded, selection, _answer_settings(options))
@@ -152,6 +153,13 @@ def serve_command(bank: Path, **options: Any) -> None:  # noqa: ANN401
     _speak()
     click.echo(NOTICE, err=True)
     serve(answerer, where, doors, patience=0.0 if gateway is None else gateway.timeout)
+
+
+def _check_page(options: dict[str, Any]) -> None:
+    """Refuse options of a page where there is none."""
+    for name in ("images", "title"):
+        if options["queries"] is None and options[name]:
+            raise BadInputError(f"--{name} belongs to the page; give --queries too")
 
 
 def _doors(

@@ -3,14 +3,13 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any, Final
 
 from tabon.gateway.prior_in_prompt import prior_in_messages
 from tabon.gateway.refusals import bad_request
 from tabon.gateway.settings import GatewaySettings
 from tabon.records import Query
-from tabon.service.wire import SHORT, Limits, ServiceError, depth_of, query_from_body
+from tabon.service.wire import SHORT, Limits, ServiceError, object_from_body, query_from_body
 
 OWN: Final = frozenset({"tabon", "n", "stream", "stream_options"})  # not forwarded as they stand
 FIELDS: Final = frozenset({"prior", "patient", "drafts"})  # of the request's `tabon`
@@ -51,28 +50,10 @@ def asked_of(body: bytes, limits: Limits, settings: GatewaySettings) -> Asked:
 
 def _object(body: bytes, limits: Limits) -> Mapping[str, Any]:
     """Parse a body into an object."""
-    if depth_of(body) > limits.depth:
-        raise bad_request(f"the JSON is nested more than {limits.depth} levels deep; flatten it")
     try:
-        record = json.loads(body.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite)
-    except (ValueError, RecursionError):  # not UTF-8, not JSON, NaN, a number of thousands of digits
-        raise bad_request("the body cannot be read as JSON; send one object in UTF-8") from None
-    if not isinstance(record, dict):
-        raise bad_request("the body is not an object; send a request for a chat completion")
-    return record
-
-
-def _finite(digits: str) -> float:
-    """Read a number that other programs can read too."""
-    number = float(digits)
-    if not isfinite(number):
-        raise ValueError("too large a number")
-    return number
-
-
-def _no_constant(name: str) -> None:
-    """Refuse NaN and infinity, which are not JSON."""
-    raise ValueError(name)
+        return object_from_body(body, limits)
+    except ServiceError as error:
+        raise bad_request(f"{error.message}; {error.way_out}") from None
 
 
 def _own_field(record: Mapping[str, Any]) -> Mapping[str, Any]:

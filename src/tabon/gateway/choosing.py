@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from tabon.explorer.records import NOTICE
 from tabon.gateway.asking import Asked
 from tabon.gateway.gathering import Gathered
 from tabon.gateway.pruning import Pruner, Select
 from tabon.gateway.refusals import as_gateway_error
 from tabon.gateway.replies import Draft
 from tabon.reports import Report
-from tabon.service.wire import NOTICE, Limits, ServiceError, query_from_body
+from tabon.service.wire import Limits, ServiceError, query_from_body
 
 NO_ROOM: Final = 429  # of the service's queue
 ATTEMPTS: Final = 3  # at a full queue: the drafts are paid for

@@ -10,13 +10,13 @@ from tabon.bank import TransitionBank
 from tabon.engines.selecting import AbstainingChooser, Chooser, SelectionSettings, make_selector
 from tabon.errors import TabonError
 from tabon.explain import NEIGHBOURS, AnySelector, explain
+from tabon.explorer.records import NOTICE
 from tabon.records import Query
 from tabon.service.batching import Batcher, BatchSettings
 from tabon.service.metrics import Metrics
 from tabon.service.ready import GOLDEN, GOLDEN_SENTENCES, Readiness, compared
 from tabon.service.sentence_cache import CachedEncoder
 from tabon.service.wire import (
-    NOTICE,
     Limits,
     ServiceError,
     bank_facts,

@@ -19,8 +19,9 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from tabon.errors import BadInputError
+from tabon.explorer.records import NOTICE
 from tabon.service.metrics import Metrics
-from tabon.service.wire import NOTICE, ServiceError
+from tabon.service.wire import ServiceError
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +20,6 @@ from tabon.records import TEXT_KEYS, Query, query_from_record
 from tabon.reports import Report
 from tabon.selection import Selection
 
-NOTICE: Final = "Research use only. Not a medical device."
 LARGEST: Final = 2**53 - 1  # whole number that every JSON reader keeps exactly
 SHORT: Final = 256  # characters of an id or a patient
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # possessive: linear whatever the bytes
@@ -65,7 +65,7 @@ class Limits:
 
 def query_from_body(body: bytes, limits: Limits) -> Query:
     """Read the one query of a request, or say in one sentence why it cannot be answered."""
-    record = _object(body, limits)
+    record = object_from_body(body, limits)
     _check_counts(record, limits)
     _check_lengths(record, limits)
     names = _names(record)
@@ -136,12 +136,12 @@ def depth_of(body: bytes) -> int:
     return int(np.cumsum(steps, dtype=np.int64).max(initial=0))
 
 
-def _object(body: bytes, limits: Limits) -> Mapping[str, Any]:
-    """Parse a body into an object."""
+def object_from_body(body: bytes, limits: Limits) -> Mapping[str, Any]:
+    """Parse a body into an object that other programs can read too."""
     if depth_of(body) > limits.depth:
         raise ServiceError(400, f"the JSON is nested more than {limits.depth} levels deep", "flatten it")
     try:
-        record = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+        record = json.loads(body.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite)
     except UnicodeDecodeError as error:
         raise ServiceError(400, f"the body is not UTF-8 at byte {error.start}", "send UTF-8") from None
     except json.JSONDecodeError as error:
@@ -151,6 +151,14 @@ def _object(body: bytes, limits: Limits) -> Mapping[str, Any]:
     if not isinstance(record, dict):
         raise ServiceError(422, "the body is not an object", "send one query, see docs/file-formats.md")
     return record
+
+
+def _finite(digits: str) -> float:
+    """Refuse a number beyond all that a float holds."""
+    number = float(digits)
+    if not isfinite(number):
+        raise ValueError(digits)
+    return number
 
 
 def _no_constant(name: str) -> None:
