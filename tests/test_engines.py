@@ -11,6 +11,7 @@ import time
 import warnings
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from operator import add
 from pathlib import Path
@@ -94,11 +95,13 @@ def cluster():
         patch.setenv("PYTHONPATH", str(Path(__file__).parent))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            started = Cluster(
-                initialize_head=True, connect=False, head_node_args={**NODE, **head, "temp_dir": folder}
+            started = patiently(
+                lambda: Cluster(
+                    initialize_head=True, connect=False, head_node_args={**NODE, **head, "temp_dir": folder}
+                )
             )
             try:
-                started.add_node(**NODE)
+                patiently(lambda: started.add_node(**NODE))
                 started.client = f"ray://127.0.0.1:{head['ray_client_server_port']}"
                 yield started
             finally:
@@ -113,7 +116,7 @@ def engine(cluster):
     """This process as a driver of the cluster."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        opened = open_engine(f"ray:{cluster.address}")
+        opened = patiently(lambda: open_engine(f"ray:{cluster.address}"))
         yield opened
         opened.close()
 
@@ -127,6 +130,15 @@ def select_on(engine, one, out, **options):
             engine, one.bank, method, lines, out, queries_a_part=PART, complain=said.append
         )
     return out.read_bytes(), said, failures
+
+
+def patiently(start, attempts=3):
+    """Start something of Ray's, whose own patience is short on a busy machine."""
+    for _ in range(attempts - 1):
+        with suppress(Exception):
+            return start()
+        time.sleep(2)
+    return start()
 
 
 def free_port():
@@ -442,7 +454,7 @@ def test_a_node_killed_mid_job_costs_its_unfinished_parts(cluster, engine, one_m
 
 def working_node(cluster, engine, log):
     """Add a node, wait until it works, and return it with the process that its workers are children of."""
-    node = cluster.add_node(**NODE)
+    node = patiently(lambda: cluster.add_node(**NODE))
     raylet = node.all_processes["raylet"][0].process.pid
     while raylet not in {where for _, where in notes(log, "end")}:
         list(NotingEngine(engine, log, seconds=0.1).run(add, [-1] * 6, shared=1))

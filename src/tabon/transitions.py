@@ -116,8 +116,8 @@ def _libraries() -> ThreadpoolController:
 
 
 def _cores() -> int:
-    """Count the threads that the BLAS library may use: as many are used here."""
-    return max([library["num_threads"] for library in _libraries().info()], default=1)
+    """Return half of the threads that the BLAS library may use: two on one core share its arithmetic."""
+    return max(1, max([library["num_threads"] for library in _libraries().info()], default=1) // 2)
 
 
 def _displacements(distances: Sequence[Distance], both: Stack, n: int, space: _Workspace) -> Stack:
