@@ -156,6 +156,14 @@ def wait_until(true, seconds=120):
         time.sleep(0.02)
 
 
+def came_true(true, seconds):
+    """Wait for something, and say whether it came."""
+    end = time.monotonic() + seconds
+    while not (found := true()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return found
+
+
 def children(pid):
     """Return the processes that a process started, and theirs."""
     found = []
@@ -429,19 +437,23 @@ def divided(shared, number):
 
 def test_a_node_killed_mid_job_costs_its_unfinished_parts(cluster, engine, one_machine, tmp_path):
     """A kill -9 of a node: same bytes; parts that were finished are not done again."""
-    out, log, gate = tmp_path / "out.jsonl", tmp_path / "log", tmp_path / "gate"
     victim, raylet = working_node(cluster, engine, tmp_path / "before")
-    answers = []
-    noted = NotingEngine(engine, log, gate=gate, free=4)
-    thread = threading.Thread(target=lambda: answers.append(select_on(noted, one_machine, out)))
-    thread.start()
-    wait_until(lambda: mid_piece(log, raylet) and len(kept_in(out)) >= 2)
-    kill_node(victim)
-    kept = kept_in(out)
-    gate.touch()
-    thread.join(120)
+    for attempt in range(3):
+        out, log, gate = (tmp_path / f"{name}-{attempt}" for name in ("out.jsonl", "log", "gate"))
+        noted = NotingEngine(engine, log, gate=gate, free=4)
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(select_on, noted, one_machine, out)
+            given = came_true(lambda: mid_piece(log, raylet) and len(kept_in(out)) >= 2, seconds=40)  # noqa: B023
+            if given:
+                kill_node(victim)
+            kept = kept_in(out)
+            gate.touch()
+            selections, said, _ = answer.result(240)
+        if given:
+            break
     cluster.remove_node(victim)
-    [(selections, said, _)] = answers
+    if not given:
+        pytest.skip("Ray gave the node that was to be killed no piece, three times")
     assert selections == one_machine.selections
     assert said == one_machine.said.splitlines()[:-1]
     begun = Counter(piece for piece, _ in notes(log, "start"))
@@ -535,6 +547,6 @@ def test_a_client_from_outside_gets_the_same_bytes(cluster, one_machine, tmp_pat
     out = tmp_path / "out.jsonl"
     places = [cluster.client, one_machine.bank, one_machine.queries, out, tmp_path / "log", "0", PART]
     command = [sys.executable, engine_work.__file__, *map(str, places)]
-    done = subprocess.run(command, capture_output=True, check=True, timeout=120)
+    done = patiently(lambda: subprocess.run(command, capture_output=True, check=True, timeout=120))
     assert out.read_bytes() == one_machine.selections
     assert done.stdout + done.stderr == b""

@@ -63,10 +63,10 @@ class TransitionMap:
         """Read a map back; what does not fit together is refused."""
         try:
             points = Map2D(
-                bank=tuple(map(point, record["bank"])),
-                drafts=tuple(None if point is None else point(point) for point in record["drafts"]),
+                bank=tuple(map(rounded, record["bank"])),
+                drafts=tuple(None if point is None else rounded(point) for point in record["drafts"]),
                 nearest=tuple(record["nearest"]),
-                explained=point(record["explained"]),
+                explained=rounded(record["explained"]),
                 total=record.get("total", len(record["bank"])),
             )
             names = {name: str(record[name]) for name in ("query", "section", "distance")}
@@ -105,8 +105,8 @@ def project(
     place = {row: index for index, row in enumerate(shown.tolist())}
     flat = (directions - centre) @ axes.T
     return Map2D(
-        bank=tuple(map(point, (points - centre) @ axes.T)),
-        drafts=tuple(point(row) if has else None for row, has in zip(flat, placed, strict=True)),
+        bank=tuple(map(rounded, (points - centre) @ axes.T)),
+        drafts=tuple(rounded(row) if has else None for row, has in zip(flat, placed, strict=True)),
         nearest=tuple(None if row is None else place[row] for row in nearest),
         explained=explained,
         total=len(bank),
@@ -143,7 +143,7 @@ def widest_axes(centred: Array) -> tuple[Array, Point]:
     signs = np.where(axes[[0, 1], largest] < 0, -1.0, 1.0)
     total = float((singular**2).sum())
     shares = spread / total if total > NO_SPREAD else np.zeros(2)
-    return axes * signs[:, None], point(shares)
+    return axes * signs[:, None], rounded(shares)
 
 
 def _padded(rows: Array) -> Array:
@@ -152,7 +152,7 @@ def _padded(rows: Array) -> Array:
     return np.concatenate([rows[:2], np.zeros((missing, *rows.shape[1:]))])
 
 
-def point(row: Any) -> Point:  # noqa: ANN401 - two numbers of an array or of a file
+def rounded(row: Any) -> Point:  # noqa: ANN401 - two numbers of an array or of a file
     """Return a rounded place."""
     first, second = row
     return round(float(first), DIGITS) + 0.0, round(float(second), DIGITS) + 0.0

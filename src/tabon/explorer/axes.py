@@ -14,7 +14,7 @@ from tabon.bank import TransitionBank, bank_transitions
 from tabon.encoders.protocol import Matrix
 from tabon.reports import Section
 from tabon.sentence_sets import Ids
-from tabon.transition_map import ROWS, Point, point, widest_axes
+from tabon.transition_map import ROWS, Point, rounded, widest_axes
 
 SEED = 0
 Array = NDArray[np.float64]
@@ -32,7 +32,7 @@ class SectionMap:
 
     def places(self, directions: Matrix) -> list[Point]:
         """Return where unit transitions lie, (n, d)."""
-        return [point(row) for row in (directions.astype(np.float64) - self.centre) @ self.axes.T]
+        return [rounded(row) for row in (directions.astype(np.float64) - self.centre) @ self.axes.T]
 
 
 def section_map(bank: TransitionBank, section: Section, distance: str) -> SectionMap | None:
@@ -44,7 +44,7 @@ def section_map(bank: TransitionBank, section: Section, distance: str) -> Sectio
     points = directions.astype(np.float64)
     centre = points.mean(axis=0)
     axes, explained = widest_axes(points - centre)
-    flat = tuple(map(point, (points - centre) @ axes.T))
+    flat = tuple(map(rounded, (points - centre) @ axes.T))
     return SectionMap(centre, axes, flat, explained, len(moving))
 
 
