@@ -16,10 +16,10 @@ import numpy as np
 
 from tabon import Selector, TransitionBank
 from tabon.encoders.hashing import HashingEncoder
+from tabon.encoders.remembering import RememberingEncoder
 from tabon.records import transition_from_record
 from tabon.service import Answerer, AnswerSettings, ServeSettings, fenced_app, serve
 from tabon.service.fences import fence_settings
-from tabon.service.sentence_cache import CachedEncoder
 from tabon.service.serving import server_of
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
 
@@ -101,7 +101,7 @@ def answerer(encoder=None, *, cached=1000, of=None, **settings):
     """Return an answerer over the small bank, or another."""
     known = bank() if of is None else of
     own = HashingEncoder() if encoder is None else encoder
-    cache = CachedEncoder(own, cached) if cached else None
+    cache = RememberingEncoder(own, cached) if cached else None
     selector = Selector(known, encoder=own if cache is None else cache)
     return Answerer(known, selector, settings=AnswerSettings(**settings), cache=cache)
 

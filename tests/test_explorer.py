@@ -29,13 +29,13 @@ from explorer_cases import (
 )
 from tabon.bank import bank_transitions
 from tabon.encoders.hashing import HashingEncoder
+from tabon.encoders.remembering import RememberingEncoder
 from tabon.engines.selecting import SelectionSettings, make_chooser, make_selector
 from tabon.errors import BadInputError, TabonError, UnknownNameError
 from tabon.explain import explain
 from tabon.explorer import ExplorerSettings, Page, explorer_of, overview_record, study_record, write_report
 from tabon.explorer.export import SCRIPT_LINK, content_policy, read_page, report_parts
 from tabon.explorer.images import MAX_SIDE, ImageFolder, open_folder
-from tabon.explorer.known import RememberingEncoder
 from tabon.explorer.records import NOTICE, as_json
 from tabon.explorer.scores import score_named
 from tabon.explorer.studies import MOST_STUDIES, check_count
@@ -287,7 +287,7 @@ def test_each_sentence_is_encoded_once():
     small = RememberingEncoder(counting, 4)
     for sentences in (["a", "b"], ["b", "c"], ["a", "d", "e"], ["a"] * 9):
         np.testing.assert_array_equal(small.encode(sentences), HashingEncoder().encode(sentences))
-    assert len(small._known) <= 5
+    assert len(small) <= 4
 
 
 def test_a_page_has_a_bounded_number_of_studies():

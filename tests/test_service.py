@@ -16,17 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabon import Selector
-from tabon.cli.bank import bank_info
 from tabon.cli.serve import serve_command
 from tabon.encoders.hashing import HashingEncoder
+from tabon.encoders.remembering import LONGEST, RememberingEncoder
 from tabon.engines.selecting import SelectionSettings, answer
 from tabon.explain import explain
 from tabon.explorer.records import NOTICE
 from tabon.records import query_from_record
-from tabon.service import AnswerSettings, answerer_of, sentence_cache
+from tabon.service import AnswerSettings, answerer_of
 from tabon.service.batching import Batcher, BatchSettings
 from tabon.service.metrics import Metrics
-from tabon.service.sentence_cache import CachedEncoder
 from tabon.service.wire import ServiceError
 
 httpx = pytest.importorskip("httpx", reason="the service's tests speak HTTP with httpx")
@@ -99,7 +98,7 @@ def test_the_bank_is_described_without_text():
     """/v1/bank is `tabon bank info` with the notice and the signature."""
     with service() as address:
         found = get(f"{address}/v1/bank").json()
-    assert {key: found[key] for key in bank_info(bank())} == json.loads(json.dumps(bank_info(bank())))
+    assert {key: found[key] for key in bank().info()} == json.loads(json.dumps(bank().info()))
     assert found["notice"] == NOTICE
     assert not any(sentence in json.dumps(found) for sentence in bank().table.sentences)
 
@@ -292,7 +291,7 @@ def test_abstention_is_that_of_the_library():
 def test_the_cache_changes_no_row(lots, room):
     """Whatever was asked before, a row is the encoder's own, and no more rows are kept than allowed."""
     own = HashingEncoder()
-    cache = CachedEncoder(own, room)
+    cache = RememberingEncoder(own, room)
     for lot in lots:
         np.testing.assert_array_equal(cache.encode(lot), own.encode(lot))
         assert len(cache) <= room
@@ -301,8 +300,8 @@ def test_the_cache_changes_no_row(lots, room):
 def test_long_sentences_are_not_remembered():
     """The memory of the cache is bounded by its rows, because no sentence is long."""
     own = HashingEncoder()
-    cache = CachedEncoder(own, 9)
-    sentences = ["a", "b" * (sentence_cache.LONGEST + 1)]
+    cache = RememberingEncoder(own, 9)
+    sentences = ["a", "b" * (LONGEST + 1)]
     np.testing.assert_array_equal(cache.encode(sentences), own.encode(sentences))
     assert len(cache) == 1
 

@@ -118,6 +118,18 @@ class TransitionBank:
         """Return the vectors of the bank's own sentences, by text."""
         return dict(zip(self.table.sentences, self.table.vectors, strict=True))
 
+    def info(self) -> dict[str, Any]:
+        """Return counts, the fingerprint and the shares of zero transitions: no text."""
+        return {
+            "transitions": len(self),
+            "patients": len(self.patients),
+            "distinct_sentences": len(self.table.sentences),
+            "section_transitions": {section: len(pairs.present()) for section, pairs in self.pairs.items()},
+            "zero_shares": self.zero_shares,
+            "fingerprint": self.fingerprint,
+            "sha256": self.sha256,
+        }
+
     def name_under(self, distance: str) -> str:
         """Return what a signature calls this bank: its sum, and how it is searched where that may matter."""
         searches = {self.section(section, distance).search for section in SECTIONS} - {EXACT}

@@ -98,7 +98,7 @@ def info(bank_path: Path, search: str | None) -> None:
     """Print what a bank is made of, as JSON."""
     loaded = TransitionBank.load(bank_path)
     stored = {} if search is None else {"search": stored_search(search).describe(loaded)}
-    click.echo(json.dumps({**bank_info(loaded), **stored}, indent=2))
+    click.echo(json.dumps({**loaded.info(), **stored}, indent=2))
 
 
 @bank.command()
@@ -120,16 +120,3 @@ def stored_search(url: str) -> StoredSearch:
     if not isinstance(engine, StoredSearch):
         raise BadInputError(f"{url.partition(':')[0]} keeps no files to look at; leave --search out")
     return engine
-
-
-def bank_info(loaded: TransitionBank) -> dict[str, Any]:
-    """Return a bank's counts, fingerprint and shares of zero transitions."""
-    return {
-        "transitions": len(loaded),
-        "patients": len(loaded.patients),
-        "distinct_sentences": len(loaded.table.sentences),
-        "section_transitions": {section: len(pairs.present()) for section, pairs in loaded.pairs.items()},
-        "zero_shares": loaded.zero_shares,
-        "fingerprint": loaded.fingerprint,
-        "sha256": loaded.sha256,
-    }

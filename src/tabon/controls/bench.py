@@ -8,12 +8,13 @@ import numpy as np
 
 from tabon._registry import check_name
 from tabon.bank import TransitionBank
-from tabon.controls.choosing import Reader, RememberingEncoder
+from tabon.controls.choosing import Reader
 from tabon.controls.conditions import CONDITIONS, LeftOut, Row, Trial, with_priors
 from tabon.controls.factorial import FactorialCell, Generation, factorial_cells
 from tabon.controls.judging import Array, Judge, Outcome
 from tabon.controls.measuring import SomeScores, part_tables
 from tabon.encoders import Encoder, load_encoder
+from tabon.encoders.remembering import RememberingEncoder
 from tabon.errors import BadInputError, TabonError
 from tabon.evaluation import Case, Cases
 from tabon.evaluation.measured import STATE

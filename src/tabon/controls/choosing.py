@@ -6,8 +6,7 @@ import numpy as np
 
 from tabon.bank import TransitionBank
 from tabon.controls.banks import Recut, Sentences
-from tabon.encoders import Encoder, EncoderFingerprint
-from tabon.encoders.protocol import Matrix
+from tabon.encoders import Encoder
 from tabon.records import Query
 from tabon.reports import SECTIONS, Report, Section
 from tabon.selection import Selection
@@ -17,27 +16,6 @@ from tabon.sentence_store import SentenceStore
 from tabon.sentences import split_sentences
 
 QUERIES_AT_ONCE = 256
-
-
-class RememberingEncoder:
-    """An encoder that encodes no sentence twice."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        """Take over an encoder."""
-        self._encoder = encoder
-        self._rows: dict[str, Matrix] = {}
-
-    @property
-    def fingerprint(self) -> EncoderFingerprint:
-        """Return what identifies the encoder within."""
-        return self._encoder.fingerprint
-
-    def encode(self, sentences: list[str], /) -> Matrix:
-        """Return one unit row per sentence."""
-        missing = [text for text in dict.fromkeys(sentences) if text not in self._rows]
-        if missing:
-            self._rows.update(zip(missing, self._encoder.encode(missing), strict=True))
-        return np.stack([self._rows[text] for text in sentences])
 
 
 class Reader:

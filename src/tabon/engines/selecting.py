@@ -76,7 +76,11 @@ class AbstainingChooser:
 
 def make_chooser(bank: TransitionBank, settings: SelectionSettings) -> Chooser:
     """Return the selector that the settings name, which may abstain."""
-    chooser = make_selector(bank, settings)
+    return may_abstain(make_selector(bank, settings), settings)
+
+
+def may_abstain(chooser: Chooser, settings: SelectionSettings) -> Chooser:
+    """Return a selector that says nothing where the settings ask for that."""
     if settings.abstain is None and settings.calibration is None:
         return chooser
     return AbstainingChooser(chooser, settings.calibration, settings.abstain or 0.0)

@@ -1,45 +1,15 @@
-"""Answers and embeddings that are known already, so that explaining N drafts does not make them N times."""
+"""Answers that are known already, so that explaining N drafts does not make them N times."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tabon.bank import TransitionBank
-from tabon.encoders import Encoder, EncoderFingerprint
-from tabon.encoders.protocol import Matrix
+from tabon.encoders import Encoder
 from tabon.explain import AnySelector
 from tabon.records import Query
 from tabon.selection import Selection
 from tabon.sentence_store import SentenceStore
-
-REMEMBERED = 20_000  # sentences
-
-
-class RememberingEncoder:
-    """An encoder that keeps the rows it made until there are too many."""
-
-    def __init__(self, encoder: Encoder, most: int = REMEMBERED) -> None:
-        """Put a memory before an encoder."""
-        self._encoder, self._most = encoder, most
-        self._known: dict[str, Matrix] = {}
-        if hasattr(encoder, "lot"):
-            self.lot = encoder.lot
-
-    @property
-    def fingerprint(self) -> EncoderFingerprint:
-        """Return the fingerprint of the encoder inside."""
-        return self._encoder.fingerprint
-
-    def encode(self, sentences: list[str], /) -> Matrix:
-        """Return one row per sentence; only new ones are encoded."""
-        if len(self._known) + len(sentences) > self._most:
-            self._known.clear()
-        new = [text for text in dict.fromkeys(sentences) if text not in self._known]
-        if new:
-            self._known.update(zip(new, self._encoder.encode(new), strict=True))
-        return np.stack([self._known[text] for text in sentences])
 
 
 @dataclass(frozen=True, slots=True)

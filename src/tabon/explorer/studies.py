@@ -13,12 +13,13 @@ from typing import Final
 
 from tabon.bank import TransitionBank
 from tabon.distances import DISTANCES
-from tabon.engines.selecting import AbstainingChooser, Chooser, SelectionSettings, make_selector
+from tabon.encoders.remembering import RememberingEncoder
+from tabon.engines.selecting import Chooser, SelectionSettings, make_selector, may_abstain
 from tabon.errors import BadInputError
 from tabon.explain import DraftDistances, Explanation, TrainingChange, explain_many
 from tabon.explorer.axes import SectionMap, section_map
 from tabon.explorer.images import ImageFolder
-from tabon.explorer.known import AnsweredSelector, RememberingEncoder
+from tabon.explorer.known import AnsweredSelector
 from tabon.explorer.placing import Placed, Placer
 from tabon.explorer.scores import DraftScore, Scores, reference_of
 from tabon.flags import Flag, draft_flags
@@ -29,6 +30,7 @@ from tabon.selector import Selector
 from tabon.selectors import PoolSelector
 
 MOST_STUDIES: Final = 20_000  # of one page
+REMEMBERED = 20_000  # sentences
 LOT: Final = 64  # studies that are worked out at once
 NEIGHBOURS: Final = 3  # training transitions that are shown of each draft
 
@@ -260,11 +262,8 @@ def explorer_of(
 ) -> Studies:
     """Make the selector that the settings name, for these studies alone, and put them before it."""
     selector = make_selector(bank, selection)
-    selector.encoder = RememberingEncoder(selector.encoder)
-    chooser: Chooser = selector
-    if selection.abstain is not None or selection.calibration is not None:
-        chooser = AbstainingChooser(selector, selection.calibration, selection.abstain or 0.0)
-    return Studies(selector, queries, settings, chooser=chooser)
+    selector.encoder = RememberingEncoder(selector.encoder, REMEMBERED)
+    return Studies(selector, queries, settings, chooser=may_abstain(selector, selection))
 
 
 def check_count(count: int) -> None:

@@ -7,7 +7,8 @@ from time import monotonic
 from typing import Any, Final
 
 from tabon.bank import TransitionBank
-from tabon.engines.selecting import AbstainingChooser, Chooser, SelectionSettings, make_selector
+from tabon.encoders.remembering import RememberingEncoder
+from tabon.engines.selecting import Chooser, SelectionSettings, make_selector, may_abstain
 from tabon.errors import TabonError
 from tabon.explain import NEIGHBOURS, AnySelector, explain
 from tabon.explorer.records import NOTICE
@@ -15,11 +16,9 @@ from tabon.records import Query
 from tabon.service.batching import Batcher, BatchSettings
 from tabon.service.metrics import Metrics
 from tabon.service.ready import GOLDEN, GOLDEN_SENTENCES, Readiness, compared
-from tabon.service.sentence_cache import CachedEncoder
 from tabon.service.wire import (
     Limits,
     ServiceError,
-    bank_facts,
     explanation_body,
     selection_body,
     service_error,
@@ -67,14 +66,14 @@ class Answerer:
         *,
         chooser: Chooser | None = None,
         settings: AnswerSettings | None = None,
-        cache: CachedEncoder | None = None,
+        cache: RememberingEncoder | None = None,
     ) -> None:
         """Take a selector, and what chooses where that may abstain too."""
         self.settings = AnswerSettings() if settings is None else settings
         self.metrics = Metrics()
         self._selector, self._cache = selector, cache
         self._chooser = selector if chooser is None else chooser
-        facts = {"notice": NOTICE, **bank_facts(bank), "signature": self._chooser.signature}
+        facts = {"notice": NOTICE, **bank.info(), "signature": self._chooser.signature}
         self.bank_record: dict[str, Any] = facts
         self._golden: bytes | None = None
         self._looking = asyncio.Lock()
@@ -183,9 +182,6 @@ def answerer_of(
     selector = make_selector(bank, selection)
     cache = None
     if selection.store is None and how.cached_sentences:
-        cache = CachedEncoder(selector.encoder, how.cached_sentences)
+        cache = RememberingEncoder(selector.encoder, how.cached_sentences)
         selector.encoder = cache
-    chooser: Chooser = selector
-    if selection.abstain is not None or selection.calibration is not None:
-        chooser = AbstainingChooser(selector, selection.calibration, selection.abstain or 0.0)
-    return Answerer(bank, selector, chooser=chooser, settings=how, cache=cache)
+    return Answerer(bank, selector, chooser=may_abstain(selector, selection), settings=how, cache=cache)

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from tabon.bank import TransitionBank
 from tabon.errors import BadInputError, EncoderError, SearchServiceError, TabonError, TransportError
 from tabon.explain import Explanation
 from tabon.records import TEXT_KEYS, Query, query_from_record
@@ -98,19 +97,6 @@ def selection_body(query: Query, selection: Selection) -> bytes:
 def explanation_body(explanation: Explanation) -> bytes:
     """Return the line that `tabon explain --json` prints, without its end."""
     return json.dumps(explanation.as_record()).encode()
-
-
-def bank_facts(bank: TransitionBank) -> dict[str, Any]:
-    """Return what `tabon bank info` prints: counts and the fingerprint, no text."""
-    return {
-        "transitions": len(bank),
-        "patients": len(bank.patients),
-        "distinct_sentences": len(bank.table.sentences),
-        "section_transitions": {section: len(pairs.present()) for section, pairs in bank.pairs.items()},
-        "zero_shares": bank.zero_shares,
-        "fingerprint": bank.fingerprint,
-        "sha256": bank.sha256,
-    }
 
 
 def service_error(error: BaseException) -> ServiceError:

@@ -1,4 +1,4 @@
-"""Embeddings of the sentences seen last, in memory and bounded: a row depends on its sentence alone."""
+"""Embeddings of the sentences seen last, in memory: a row depends on its sentence alone."""
 
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -7,17 +7,16 @@ from typing import Final
 
 import numpy as np
 
-from tabon.encoders import Encoder, EncoderFingerprint
-from tabon.encoders.protocol import Matrix
+from tabon.encoders.protocol import Encoder, EncoderFingerprint, Matrix
 
 LONGEST: Final = 1000  # characters of a sentence that is remembered: rows bound the memory only so
 
 
-class CachedEncoder:
+class RememberingEncoder:
     """An encoder that remembers; the oldest sentences are forgotten first."""
 
-    def __init__(self, encoder: Encoder, rows: int) -> None:
-        """Remember up to `rows` sentences."""
+    def __init__(self, encoder: Encoder, rows: int | None = None) -> None:
+        """Remember up to `rows` sentences; all where no number is given."""
         self._encoder, self._rows, self._lock = encoder, rows, Lock()
         self._known: OrderedDict[str, Matrix] = OrderedDict()
         self.hits = self.misses = 0
@@ -63,5 +62,5 @@ class CachedEncoder:
             for text, row in zip(sentences, rows, strict=True):
                 if len(text) <= LONGEST:
                     self._known[text] = np.array(row)
-            while len(self._known) > self._rows:
+            while self._rows is not None and len(self._known) > self._rows:
                 self._known.popitem(last=False)
