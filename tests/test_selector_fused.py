@@ -16,11 +16,11 @@ from tabon.errors import BadInputError
 from tabon.evaluation import read_cases
 from tabon.fitting import fit
 from tabon.metrics import load_metric
-from tabon.observations import OBSERVATIONS, label_text
 from tabon.records import query_from_record, transition_from_record
 from tabon.reports import SECTIONS, Report
 from tabon.selectors import PoolSelector, load_scorer, make_batch
 from tabon.selectors.fused import (
+    DOUBT,
     PARTS,
     PRIOR,
     RETOLD,
@@ -30,21 +30,10 @@ from tabon.selectors.fused import (
     prior_trust,
     training_free,
 )
-from tabon.selectors.label_agreement import (
-    FOUND,
-    IMAGINED,
-    PRIOR_COUNTS,
-    ExpectedLabels,
-    expected_distances,
-    habits,
-    held,
-    label_distances,
-)
 from tabon.selectors.learnt import SIDES, sides
 from tabon.selectors.set_distances import paired_distances
 from tabon.selectors.typical import Typical
 from tabon.selectors.weights import centred, fit_from, fit_ridge, one_scale, read_weights, who, write_weights
-from tabon.sentences import split_sentences
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
 
 SETTINGS = SimulationSettings(patients=400, num_candidates=4)
@@ -76,6 +65,22 @@ def test_the_parts_add_up_to_the_distance(bank, queries):
             assert set(part.parts) == set(PARTS)
             total = np.sum(list(part.parts.values()), axis=0)
             np.testing.assert_allclose(total, part.distances, atol=1e-12)
+
+
+def test_levels_that_are_no_doubt_are_left_out(bank, queries):
+    """Parts count above the least of the query's drafts, all but the expected observations."""
+    batch, fused = make_batch(queries[:5], bank, ENCODER), Fused(bank)
+    measured, scores = fused.measured(batch, "findings"), fused.score(batch, "findings")
+    weights = fused.weights["findings"]
+    plain = np.sum([weights[name] * values for name, values in measured.items()], axis=0)
+    for number in range(5):
+        rows = list(batch.rows(number))
+        for name in PARTS:
+            least = 0.0 if name in DOUBT else measured[name][rows].min()
+            expected = weights[name] * (measured[name][rows] - least)
+            np.testing.assert_allclose(scores.parts[name][rows], expected, atol=1e-12)
+        shift = scores.distances[rows] - plain[rows]
+        np.testing.assert_allclose(shift, shift[0], atol=1e-9)
 
 
 def test_a_part_is_its_selectors_distance_over_the_banks_spread(bank, queries):
@@ -338,70 +343,6 @@ def test_the_prior_weighs_what_the_bank_says(bank):
     ]
     unrelated = TransitionBank.build(map(transition_from_record, records), encoder=ENCODER)
     assert Fused(unrelated).strength("findings") == pytest.approx(0.0, abs=0.2)
-
-
-@given(st.lists(st.lists(st.booleans(), min_size=14, max_size=14), min_size=1, max_size=5))
-def test_label_distance_is_one_less_f1(rows):
-    """The matrix form agrees with F1 written out, and equal reports are at 0."""
-    labels = np.array(rows)
-    found = label_distances(labels, labels)
-    for i, one in enumerate(labels):
-        for j, other in enumerate(labels):
-            total = one.sum() + other.sum()
-            f1 = 2 * (one & other).sum() / total if total else 1.0
-            assert found[i, j] == pytest.approx(1 - f1)
-    np.testing.assert_allclose(np.diag(found), 0.0, atol=1e-12)
-
-
-def test_a_report_holds_what_its_sentences_hold(queries):
-    """Labels put together from sentences are the labels of the text; no sentence, no label."""
-    texts = [
-        draft.section(section) for query in queries for draft in query.candidates for section in SECTIONS
-    ]
-    found = held(split_sentences(text) for text in texts)
-    assert found.tolist() == [list(label_text(text).held()) for text in texts]
-    assert not held([()]).any()
-
-
-def test_what_is_expected_is_bayes_written_out():
-    """Odds that the bank gives a prior like this one, times what each draft is worth as a witness."""
-    prior = np.zeros((8, len(OBSERVATIONS)), dtype=bool)
-    current = prior.copy()
-    prior[:4, 0], current[:3, 0], current[4, 0] = True, True, True
-    found = habits(prior, current)
-    ever = (4 + 1) / (8 + 2)
-    after = (3 + 2 * ever) / (4 + 2)
-    for trust in (0.0, 0.5, 1.0):
-        chances = found.expected(
-            prior[:1], np.array([trust]), np.array([[2.0] + [0.0] * 13]), np.array([3.0])
-        )
-        odds = (ever / (1 - ever)) ** (1 - PRIOR_COUNTS * trust)
-        odds *= (after / (1 - after)) ** (PRIOR_COUNTS * trust)
-        odds *= (FOUND / IMAGINED) ** 2 * (1 - FOUND) / (1 - IMAGINED)
-        assert chances[0, 0] == pytest.approx(odds / (1 + odds))
-
-
-@given(st.lists(st.booleans(), min_size=14, max_size=14), st.lists(st.booleans(), min_size=14, max_size=14))
-def test_where_nothing_is_in_doubt_the_expected_distance_is_the_label_distance(draft, truth):
-    """Probabilities of 0 and 1 give 1 - F1."""
-    left, right = np.array([draft]), np.array([truth])
-    if left.any() or right.any():
-        found = expected_distances(left, right.astype(float))
-        np.testing.assert_allclose(found, label_distances(left, right)[0], atol=1e-12)
-
-
-def test_more_drafts_and_the_prior_make_an_observation_likelier(bank, queries):
-    """A finding of most drafts and the prior puts drafts ahead; a prior that is not there says nothing."""
-    ill = Report(findings="There is a large left pleural effusion.", impression="Left pleural effusion.")
-    well = Report(findings="The lungs are clear.", impression="No acute disease.")
-    query = replace(queries[0], priors=(ill,), candidates=(ill, ill, well), draft_facts=())
-    batch = make_batch([query, replace(query, priors=()), replace(query, priors=(well,))], bank, ENCODER)
-    for scope in ("report", "section"):
-        found = ExpectedLabels(bank, scope).distances(batch, "findings", np.ones(3)).reshape(3, 3)
-        unheard = ExpectedLabels(bank, scope).distances(batch, "findings", np.zeros(3)).reshape(3, 3)
-        assert found[1].tolist() == unheard[1].tolist() == unheard[0].tolist()
-        lead = found[:, 2] - found[:, 0]
-        assert lead[0] > max(lead[1], 0) >= lead[1] > lead[2]
 
 
 def test_studies_that_teach_nothing_or_are_in_the_bank_are_refused(bank, cases):

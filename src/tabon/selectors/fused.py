@@ -21,7 +21,9 @@ from tabon.observations import LABELLER
 from tabon.reports import SECTIONS, Section
 from tabon.selectors.batch import Batch
 from tabon.selectors.consensus import Consensus
-from tabon.selectors.label_agreement import SCOPES, ExpectedLabels
+from tabon.selectors.expected_labels import SCOPES, ExpectedLabels
+from tabon.selectors.expected_words import NAME as EXPECTED_WORDS
+from tabon.selectors.expected_words import ExpectedWords
 from tabon.selectors.nearest_prior import NearestPrior
 from tabon.selectors.next_visit import NextVisit
 from tabon.selectors.protocol import Distances, Scores
@@ -34,14 +36,23 @@ WORDS, MEANING = "rouge-l-f", "chamfer"
 AGREED, NEXT = f"consensus:{WORDS}", f"next-visit:{WORDS}"
 PRIOR = PRIOR_WORDS, PRIOR_MEANING = f"nearest-prior:{WORDS}", f"nearest-prior:{MEANING}"
 REPORT, SECTION = (f"expected-labels:{scope}" for scope in SCOPES)
-PARTS = (AGREED, NEXT, *PRIOR, REPORT, SECTION)
+PARTS = (AGREED, NEXT, *PRIOR, REPORT, SECTION, EXPECTED_WORDS)
+DOUBT = (REPORT, SECTION)  # parts whose level tells how sure one may be, not only which draft is nearer
 Weights = Mapping[Section, Mapping[str, float]]
 
 # Chosen on development data alone: docs/decisions/fused.md
 TRAINING_FREE: Mapping[str, float] = MappingProxyType(
-    {AGREED: 0.2, NEXT: 0.7, PRIOR_WORDS: 0.15, PRIOR_MEANING: 0.3, REPORT: 2.0, SECTION: 2.0}
+    {
+        AGREED: 0.25,
+        NEXT: 1.1,
+        PRIOR_WORDS: 0.6,
+        PRIOR_MEANING: 0.7,
+        REPORT: 2.0,
+        SECTION: 2.0,
+        EXPECTED_WORDS: 1.5,
+    }
 )  # the two of the prior: times its strength
-SECTION_COUNTS: Mapping[Section, float] = MappingProxyType({"findings": 1.0, "impression": 2.5})
+SECTION_COUNTS: Mapping[Section, float] = MappingProxyType({"findings": 1.0, "impression": 3.0})
 RETOLD = 0.7  # how much of the prior's say is gone where the drafts have told it already
 
 
@@ -62,7 +73,7 @@ class Fused:
     @property
     def settings(self) -> Mapping[str, str]:
         """Return the weights, and how texts are compared."""
-        named = self.fitted.named if self.fitted else "training-free-2"
+        named = self.fitted.named if self.fitted else "training-free-3"
         metric = self._distances[WORDS].settings["metric"]
         return {"weights": named, "metric": metric, "labeller": LABELLER}
 
@@ -86,9 +97,19 @@ class Fused:
         return prior_strength(self.bank, words, section) / self._spreads[section][WORDS]
 
     def score(self, batch: Batch, section: Section) -> Scores:
-        """Return each draft's distance and what each part adds to it."""
-        measured, weights = self.measured(batch, section), self.weights[section]
-        added = {name: np.nan_to_num(weights[name] * values) for name, values in measured.items()}
+        """Return each draft's distance and what each part adds to it.
+
+        The expected observations count as they are: how much is in doubt. The others count above the
+        least of the query's drafts, since how far all drafts are says more of the case than of doubt.
+        """
+        weighed = {
+            name: self.weights[section][name] * values
+            for name, values in self.measured(batch, section).items()
+        }
+        added = {
+            name: np.nan_to_num(values if name in DOUBT else above_least(values, batch.owner))
+            for name, values in weighed.items()
+        }
         distances: Distances = np.sum(list(added.values()), axis=0)
         distances[~batch.has_draft(section)] = np.nan
         return Scores(distances, added)
@@ -134,9 +155,9 @@ class Fused:
         return Typical(self.bank)
 
     @cached_property
-    def _expected(self) -> tuple[ExpectedLabels, ...]:
-        """Return what keeps the bank's habits at hand: of whole reports, and of sections."""
-        return tuple(ExpectedLabels(self.bank, scope) for scope in SCOPES)
+    def _expected(self) -> tuple[ExpectedLabels | ExpectedWords, ...]:
+        """Return what keeps the bank's habits at hand: observations of reports and sections, and words."""
+        return (*(ExpectedLabels(self.bank, scope) for scope in SCOPES), ExpectedWords(self.bank))
 
     @cached_property
     def _spreads(self) -> dict[Section, dict[str, float]]:
@@ -151,9 +172,21 @@ def training_free(strength: float) -> dict[str, float]:
     """Return the weights of a section that need no training, before sections are weighed.
 
     >>> round(training_free(0.5)["nearest-prior:chamfer"], 3)
-    0.15
+    0.35
     """
     return {name: weight * (strength if name in PRIOR else 1.0) for name, weight in TRAINING_FREE.items()}
+
+
+def above_least(values: Distances, owner: Ids) -> Distances:
+    """Return by how much each draft is above the least of its query; NaN stays NaN.
+
+    >>> above_least(np.array([3.0, 1.0, 7.0, np.nan]), np.array([0, 0, 1, 1])).tolist()
+    [2.0, 0.0, 0.0, nan]
+    """
+    least = np.full(int(owner.max(initial=-1)) + 1, np.nan)
+    np.fmin.at(least, owner, values)
+    above: Distances = values - least[owner]
+    return above
 
 
 def prior_trust(nearer: Distances, owner: Ids, queries: int) -> Distances:
