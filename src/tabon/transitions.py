@@ -26,6 +26,7 @@ from tabon.sentence_sets import Ids, RaggedSets
 
 STACK_NUMBERS = 400_000  # numbers in one stack at most: some three megabytes
 THREADED_NUMBERS = 4_000_000  # with fewer numbers in all, threads are not worth their start
+MOST_THREADS = 4  # more wait for the interpreter's lock, which the transport solver needs pair by pair
 NORM_FLOOR = 1e-6  # a shorter transition has no direction that could be trusted
 
 Shaped = tuple[int, int, Ids]  # n, m and the pairs of that shape
@@ -117,7 +118,8 @@ def _libraries() -> ThreadpoolController:
 
 def _cores() -> int:
     """Return half of the threads that the BLAS library may use: two on one core share its arithmetic."""
-    return max(1, max([library["num_threads"] for library in _libraries().info()], default=1) // 2)
+    allowed = max([library["num_threads"] for library in _libraries().info()], default=1)
+    return max(1, min(allowed // 2, MOST_THREADS))
 
 
 def _displacements(distances: Sequence[Distance], both: Stack, n: int, space: _Workspace) -> Stack:
