@@ -6,17 +6,25 @@ that holds it or does not, and how many drafts say it. A draft's distance is 1 -
 the F1 that is to be expected of it.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tabon.reports import Section
+from tabon.selectors.batch import Batch
 from tabon.selectors.protocol import Distances
 from tabon.selectors.typical import PAIRS, SEED
 
-LEAN = 2.0  # what was seen in few priors leans this much on what is seen at all
+LONGEST: Final = 1000  # characters of a sentence that is remembered
+KEPT: Final = 1 << 16  # sentences that are remembered: sections and parts ask for the same ones
+LEAN: Final = 2.0  # what was seen in few priors leans this much on what is seen at all
 Held = NDArray[np.bool_]  # (reports, things)
 Odds = NDArray[np.float64]  # log-odds, probabilities or counts of things
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +51,19 @@ class Habits:
         witnessed = said * self.says + (drafts[:, None] - said) * self.omits
         chances: Odds = 1.0 / (1.0 + np.exp(-(self.ever + trust[:, None] * told + witnessed)))
         return chances
+
+    def distances(self, drafts: Held, prior: Held, trust: float, strange: Odds | float = 0.0) -> Distances:
+        """Return how far one query's drafts are from what is to be expected, in spreads.
+
+        Args:
+            drafts: what each draft holds.
+            prior: what the prior holds, (1, things).
+            trust: how much the prior counts; 0 where there is none.
+            strange: how many more things each draft holds that are never expected.
+        """
+        said, count = drafts.sum(axis=0, keepdims=True).astype(np.float64), np.array([float(len(drafts))])
+        chances = self.expected(prior, np.array([trust]), said, count)
+        return expected_distances(drafts, chances, strange) / self.spread
 
 
 def habits(prior: Held, current: Held, *, found: float | Odds, imagined: float | Odds) -> Habits:
@@ -111,8 +132,16 @@ def expected_distances(drafts: Held, expected: Odds, strange: Odds | float = 0.0
     return 1.0 - agreed
 
 
-def drafts_saying(drafts: Held, owner: NDArray[np.int64], there: NDArray[np.bool_], queries: int) -> Odds:
-    """Count the drafts of each query that hold each thing, of those that are there, (queries, things)."""
-    said = np.zeros((queries, drafts.shape[1]))
-    np.add.at(said, owner[there], drafts[there])
-    return said
+def asked(batch: Batch, section: Section) -> Iterator[tuple[int, list[int]]]:
+    """Yield each query that has drafts with the section, and their places."""
+    there = batch.has_draft(section)
+    for query in range(len(batch.queries)):
+        rows = [row for row in batch.rows(query) if there[row]]
+        if rows:
+            yield query, rows
+
+
+def remembered(read: Callable[[str], T]) -> Callable[[str], T]:
+    """Return a reader of sentences that remembers what it read in those of the usual length."""
+    known = lru_cache(maxsize=KEPT)(read)
+    return lambda sentence: known(sentence) if len(sentence) <= LONGEST else read(sentence)

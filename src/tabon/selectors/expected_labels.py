@@ -5,7 +5,7 @@ The scope is the whole report, or one section of it.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Final, Literal
 
 import numpy as np
@@ -14,13 +14,11 @@ from tabon.bank import TransitionBank
 from tabon.observations import NO_FINDING, NOT_A_FINDING, OBSERVATIONS, label_text
 from tabon.reports import SECTIONS, Section
 from tabon.selectors.batch import Batch
-from tabon.selectors.expectation import Habits, Held, Odds, drafts_saying, expected_distances, habits
+from tabon.selectors.expectation import Habits, Held, Odds, asked, habits, remembered
 from tabon.selectors.protocol import Distances
 from tabon.selectors.typical import sample_rows
 from tabon.sentence_sets import RaggedSets
 
-LONGEST: Final = 1000  # characters of a sentence that is remembered
-KEPT: Final = 1 << 16  # sentences whose labels are remembered: sections and parts ask for the same ones
 TRANSITIONS: Final = 1024  # training transitions that stand for all
 FOUND, IMAGINED = 0.7, 0.1  # how often a draft names what is there, and what is not
 PRIOR_COUNTS: Final = 2.0  # what the prior says weighs this much against one draft's word
@@ -46,14 +44,9 @@ def _held(sentences: tuple[str, ...]) -> Held:
     return found
 
 
+@remembered
 def _in_sentence(sentence: str) -> tuple[bool, ...]:
     """Return which observations one sentence holds."""
-    return _looked_up(sentence) if len(sentence) <= LONGEST else label_text(sentence).held()
-
-
-@lru_cache(maxsize=KEPT)
-def _looked_up(sentence: str) -> tuple[bool, ...]:
-    """Return the same, from memory where it was found before."""
     return label_text(sentence).held()
 
 
@@ -77,16 +70,14 @@ class ExpectedLabels:
             section: whose drafts are looked at.
             trust: how much each query's prior counts, (queries,).
         """
-        parts, found = self._parts(section), self._habits[section]
-        drafts = held(sum((draft[part] for part in parts), ()) for draft in batch.drafts)
-        priors = held(sum((prior[part] for part in parts), ()) for prior in batch.priors)
-        there = batch.has_draft(section)
-        said = drafts_saying(drafts, batch.owner, there, len(priors))
-        counts = np.bincount(batch.owner[there], minlength=len(priors)).astype(np.float64)
-        known = priors.any(axis=1)  # a report with a sentence holds something, if only "No Finding"
-        chances = found.expected(priors, PRIOR_COUNTS * np.where(known, trust, 0.0), said, counts)
-        distances = expected_distances(drafts, chances[batch.owner]) / found.spread
-        return np.where(there, distances, np.nan)
+        parts, distances = self._parts(section), np.full(len(batch.drafts), np.nan)
+        for query, rows in asked(batch, section):
+            drafts = held(sum((batch.drafts[row][part] for part in parts), ()) for row in rows)
+            prior = held([sum((batch.priors[query][part] for part in parts), ())])
+            known = prior.any()  # a report with a sentence holds something, if only "No Finding"
+            counts = PRIOR_COUNTS * trust[query] if known else 0.0
+            distances[rows] = self._habits[section].distances(drafts, prior, counts)
+        return distances
 
     def _parts(self, section: Section) -> tuple[Section, ...]:
         """Return the sections that are read."""

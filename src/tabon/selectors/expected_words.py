@@ -7,9 +7,9 @@ holds is strange: it is never expected, and makes a draft longer.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from tabon.bank import TransitionBank
 from tabon.reports import SECTIONS, Section
 from tabon.selectors.batch import Batch
-from tabon.selectors.expectation import Habits, Held, Odds, expected_distances, habits, how_often
+from tabon.selectors.expectation import Habits, Held, Odds, asked, habits, how_often, remembered
 from tabon.selectors.protocol import Distances
 from tabon.selectors.typical import sample_rows
 from tabon.sentence_sets import RaggedSets
@@ -26,8 +26,6 @@ NAME: Final = "expected-words"
 FAITHFUL: Final = 0.05  # how often a draft's word is the report's own
 KNOWN: Final = 3  # training reports that make a word known
 TRANSITIONS: Final = 4096  # training transitions that stand for all
-LONGEST: Final = 1000  # characters of a sentence that is remembered
-KEPT: Final = 1 << 16  # sentences whose words are remembered
 Words = frozenset[str]
 
 _WORD = re.compile(r"[a-z0-9]+")
@@ -42,17 +40,10 @@ def words_of(sentences: Iterable[str]) -> Words:
     return frozenset().union(*map(_in_sentence, sentences))
 
 
+@remembered
 def _in_sentence(sentence: str) -> Words:
-    """Return the words of one sentence, from memory where it is of the usual length."""
-    return _looked_up(sentence) if len(sentence) <= LONGEST else _split(sentence)
-
-
-def _split(sentence: str) -> Words:
     """Return the words of one sentence."""
     return frozenset(_WORD.findall(sentence.lower()))
-
-
-_looked_up = lru_cache(maxsize=KEPT)(_split)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,21 +74,13 @@ class ExpectedWords:
             section: whose drafts are looked at.
             trust: how much each query's prior counts, (queries,).
         """
-        distances, there = np.full(len(batch.drafts), np.nan), batch.has_draft(section)
-        for query, rows in _asked(batch, there):
-            drafts = [words_of(batch.drafts[row][section]) for row in rows]
+        known, distances = self._vocabularies[section], np.full(len(batch.drafts), np.nan)
+        for query, rows in asked(batch, section):
+            drafts, strange = known.held([words_of(batch.drafts[row][section]) for row in rows])
             prior = words_of(batch.priors[query][section])
-            distances[rows] = self._of_one(section, drafts, prior, trust[query : query + 1])
+            counts = trust[query] if prior else 0.0
+            distances[rows] = known.habits.distances(drafts, known.held([prior])[0], counts, strange)
         return distances
-
-    def _of_one(self, section: Section, drafts: Sequence[Words], prior: Words, trust: Odds) -> Distances:
-        """Return the distances of one query's drafts."""
-        known = self._vocabularies[section]
-        held, strange = known.held(drafts)
-        heard = known.held([prior])[0]
-        said, count = held.sum(axis=0, keepdims=True).astype(np.float64), np.array([float(len(held))])
-        chances = known.habits.expected(heard, trust * bool(prior), said, count)
-        return expected_distances(held, chances, strange) / known.habits.spread
 
     @cached_property
     def _vocabularies(self) -> dict[Section, Vocabulary]:
@@ -121,14 +104,6 @@ class ExpectedWords:
     def _words(self, sets: RaggedSets, rows: Sequence[int]) -> list[Words]:
         """Return the words of training sections."""
         return [words_of(self.bank.table.sentences[place] for place in sets[row]) for row in rows]
-
-
-def _asked(batch: Batch, there: Held) -> Iterator[tuple[int, list[int]]]:
-    """Yield each query that has drafts with the section, and their places."""
-    for query in range(len(batch.queries)):
-        rows = [row for row in batch.rows(query) if there[row]]
-        if rows:
-            yield query, rows
 
 
 def _held(sections: Sequence[Words], places: Mapping[str, int]) -> Held:
