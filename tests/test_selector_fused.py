@@ -142,7 +142,7 @@ def test_fused_is_worth_more_than_its_rivals_on_a_simulated_cohort():
 
     rivals = ("next-visit:rouge-l-f", "nearest-prior:chamfer", "consensus:rouge-l-f", "modex")
     ours = closed("fused")
-    assert ours == pytest.approx(0.2679, abs=1e-3)  # a committed number
+    assert ours == pytest.approx(0.268, abs=0.005)  # a committed number; 0.257 without the words
     assert ours > max(map(closed, rivals)) + 0.02
 
 
