@@ -166,6 +166,21 @@ def test_a_near_twin_does_not_beat_the_sentence_itself():
     np.testing.assert_array_equal(transition(novelty, prior=prior, current=row[None]), np.zeros(8))
 
 
+@given(st.floats(1e-4, 0.2), st.integers(0, 2**16))
+def test_the_costs_of_near_rows_have_all_their_digits_in_float32_too(moved, seed):
+    """A product of float32 is wrong by 1e-7, which would be most of the cost of two near sentences."""
+    rng = np.random.default_rng(seed)
+    rows = unit_rows(rng, 3, 384)
+    near = rows + moved * unit_rows(rng, 3, 384)
+    near /= np.linalg.norm(near, axis=1, keepdims=True)
+    prior, current = rows.astype(np.float32), near.astype(np.float32)
+    exact = as_printed.cost_matrix(list(prior.astype(np.float64)), list(current.astype(np.float64)))
+    found = cosine_cost(prior=prior, current=current)
+    small = exact < 5e-3
+    np.testing.assert_allclose(found[small], exact[small], rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(found, exact, atol=1e-6)
+
+
 def test_an_unknown_distance_is_met_with_a_suggestion():
     """A near miss names the name that was meant."""
     with pytest.raises(UnknownNameError, match="Did you mean 'cost-ot'"):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 
 import as_printed
 from strategies import unit_rows
@@ -64,6 +65,61 @@ def test_threads_do_not_change_a_bit(pairs, workers):
     for one, other in zip(alone, shared, strict=True):
         np.testing.assert_array_equal(one.directions, other.directions)
         np.testing.assert_array_equal(one.zero, other.zero)
+
+
+@given(many_pairs)
+def test_the_other_distances_do_not_change_a_bit(pairs):
+    """A distance asked for alone gives the bits that it gives beside others."""
+    prior, current = ragged(pairs)
+    for distance, beside in zip(ALL, transitions(ALL, TABLE, prior=prior, current=current), strict=True):
+        [alone] = transitions([distance], TABLE, prior=prior, current=current)
+        np.testing.assert_array_equal(alone.directions, beside.directions)
+
+
+def test_the_threads_of_blas_do_not_change_a_bit():
+    """Long reports, whose products are shared out among threads, give the bits of one thread."""
+    table = unit_rows(np.random.default_rng(5), 90, 768).astype(np.float32)
+    prior, current = RaggedSets.of([list(range(40))]), RaggedSets.of([list(range(40, 90))])
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.append(transitions(ALL, table, prior=prior, current=current))
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_array_equal(one.directions, two.directions)
+
+
+def test_float32_decides_and_sums_as_float64_does():
+    """On 2,000 pairs of full length no plan and no nearest sentence is another, and no sum is off."""
+    rng = np.random.default_rng(11)
+    table = unit_rows(rng, 500, 384).astype(np.float32)
+    prior, current = (
+        RaggedSets.of([rng.integers(500, size=size).tolist() for size in rng.integers(1, 9, 2000)])
+        for _ in "ab"
+    )
+    for distance, found in zip(ALL, transitions(ALL, table, prior=prior, current=current), strict=True):
+        for i in range(len(prior)):
+            a, b = (table[side[i]].astype(np.float64) for side in (prior, current))
+            exact = transition(distance, prior=a, current=b)
+            norm = max(np.linalg.norm(exact), NORM_FLOOR)
+            np.testing.assert_allclose(found.directions[i], exact / norm, atol=2e-7)
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+@pytest.mark.parametrize("moved", [1e-4, 1e-2, 0.05])
+def test_a_small_change_in_a_long_report_keeps_its_direction(name, moved):
+    """Sentences that cancel, and costs that float32 can hardly tell from 0, cost no digits."""
+    rng = np.random.default_rng(3)
+    rows = unit_rows(rng, 10, 384)
+    steps = moved * np.linspace(0.5, 1.0, 10)[:, None] * unit_rows(rng, 10, 384)
+    after = rows + steps * (np.arange(10) % 3 == 0)[:, None]
+    after /= np.linalg.norm(after, axis=1, keepdims=True)
+    table = np.concatenate([rows, after]).astype(np.float32)
+    prior, current = RaggedSets.of([list(range(10))]), RaggedSets.of([list(range(10, 20))])
+    [found] = transitions([get_distance(name)], table, prior=prior, current=current)
+    a, b = (list(side.astype(np.float64)) for side in (table[:10], table[10:]))
+    expected = as_printed.DISTANCES[name](a, b)
+    if np.linalg.norm(expected) >= NORM_FLOOR:
+        np.testing.assert_allclose(found.directions[0], expected / np.linalg.norm(expected), atol=1e-6)
 
 
 def test_an_error_in_a_thread_is_an_error(monkeypatch):

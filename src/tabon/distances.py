@@ -14,6 +14,7 @@ T(B, A). Rows are in canonical order (see `sentence_sets`); ties go to the first
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from tabon._registry import lookup
 from tabon.transport import optimal_plans
 
 Stack = NDArray[np.float64]
+Rows = NDArray[np.floating[Any]]  # sentence vectors, of float32 or float64
 
 DISTANCES: Mapping[str, str] = MappingProxyType(
     {
@@ -33,6 +35,7 @@ DISTANCES: Mapping[str, str] = MappingProxyType(
 )
 
 CLOSE = 1e-6  # below this two unit rows of float32 may be the same row
+NEAR = 1e-2  # below this a cost of float32 has fewer than five digits
 DISTINCT = 1e-15  # the least distance of two rows that are not the same
 
 
@@ -64,22 +67,32 @@ def transition(distance: Distance, *, prior: Stack, current: Stack) -> Stack:
     return (arrived - left)[..., 0, :]
 
 
-def cosine_cost(*, prior: Stack, current: Stack) -> Stack:
+def cosine_cost(*, prior: Rows, current: Rows) -> Stack:
     """M_ij = d(a_i, b_j) = ½(1 - a_i·b_j), (..., n, m).
 
-    Rows are unit only to float32, so a row's distance to itself could come out
-    as ±6e-8 and lose to a near twin. Equal rows cost exactly 0, others more.
+    Products are of the rows' own precision; where float32 would leave few digits
+    of a small cost, it is measured again in float64. Rows are unit only to float32,
+    so a row's distance to itself could come out as ±6e-8 and lose to a near twin:
+    equal rows cost exactly 0, others more.
 
     >>> cosine_cost(prior=np.array([[1.0, 0.0]]), current=np.array([[1.0, 0.0], [0.0, 1.0]])).tolist()
     [[0.0, 0.5]]
     """
-    cost = prior @ np.swapaxes(current, -1, -2)
+    cost = np.asarray(prior @ np.swapaxes(current, -1, -2), dtype=np.float64)
     cost *= -0.5
     cost += 0.5
-    np.clip(cost, DISTINCT, 1.0, out=cost)
-    close = np.nonzero(cost < CLOSE)
-    same = (prior[close[:-1]] == current[(*close[:-2], close[-1])]).all(axis=-1)
-    cost[tuple(axis[same] for axis in close)] = 0.0
+    near = np.nonzero(cost < NEAR)
+    if len(near[0]):
+        cost[near] = _small_costs(prior[near[:-1]], current[(*near[:-2], near[-1])])
+    return np.minimum(cost, 1.0, out=cost)
+
+
+def _small_costs(prior: Rows, current: Rows) -> Stack:
+    """d(a, b) of each row with its partner, where they are near: (rows,)."""
+    apart = np.flatnonzero((prior != current).any(axis=-1))
+    cost = np.zeros(len(prior))
+    similar = np.einsum("rd,rd->r", prior[apart], current[apart], dtype=np.float64)
+    cost[apart] = np.maximum(0.5 - 0.5 * similar, DISTINCT)
     return cost
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tabon.alignment import Aligned, align
 from tabon.bank import TransitionBank
-from tabon.distances import DISTANCES, Distance, Stack, cosine_cost, get_distance
+from tabon.distances import DISTANCES, Distance, Rows, cosine_cost, get_distance
 from tabon.encoders import Encoder, load_encoder
 from tabon.errors import BadInputError
 from tabon.flags import draft_flags
@@ -162,7 +162,7 @@ def explain_many(
     ]
 
 
-def shares(distance: Distance, *, prior: Stack, current: Stack) -> Shares | None:
+def shares(distance: Distance, *, prior: Rows, current: Rows) -> Shares | None:
     """Return the share of each row in T(A, B); None where the transition is zero.
 
     Rows are in canonical order, as everywhere (see `sentence_sets`).
@@ -347,9 +347,7 @@ def _shares(prior: Sentences, current: Sentences, basis: _Basis) -> Shares | Non
         return None
     sides = basis.ids(prior), basis.ids(current)
     orders = [np.argsort(side, kind="stable") for side in sides]
-    before, after = (
-        basis.table.vectors[side[order]].astype(np.float64) for side, order in zip(sides, orders, strict=True)
-    )
+    before, after = (basis.table.vectors[side[order]] for side, order in zip(sides, orders, strict=True))
     found = shares(get_distance(basis.distance), prior=before, current=after)
     if found is None:
         return None

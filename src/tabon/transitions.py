@@ -19,14 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from tabon.distances import Distance, Stack, cosine_cost
+from tabon.distances import Distance, Rows, Stack, cosine_cost
 from tabon.encoders.protocol import Matrix
 from tabon.errors import EmptySectionError
 from tabon.sentence_sets import Ids, RaggedSets
 
-STACK_NUMBERS = 400_000  # numbers in one stack at most: some three megabytes
+STACK_NUMBERS = 800_000  # numbers in one stack at most: some three megabytes
 THREADED_NUMBERS = 4_000_000  # with fewer numbers in all, threads are not worth their start
 MOST_THREADS = 4  # more wait for the interpreter's lock, which the transport solver needs pair by pair
+FAINT = 0.1  # the share of its terms below which a sum is taken again in float64
 NORM_FLOOR = 1e-6  # a shorter transition has no direction that could be trusted
 
 Shaped = tuple[int, int, Ids]  # n, m and the pairs of that shape
@@ -62,8 +63,13 @@ def transitions(
         n, m, pairs = stack
         ids = np.concatenate([prior.stack(pairs, n), current.stack(pairs, m)], axis=1)
         space = own.__dict__.setdefault("space", _Workspace())
-        units, none = directions_of(_displacements(distances, space.gathered(vectors, ids), n, space))
-        directions[:, pairs], zero[:, pairs] = units.swapaxes(0, 1), none.T
+        rows = space.gathered(vectors, ids)
+        cost = cosine_cost(prior=rows[:, :n], current=rows[:, n:])
+        for distance, units, none in zip(distances, directions, zero, strict=True):
+            weights = distance(cost)
+            signed = np.concatenate([-weights.prior, weights.current], axis=1)
+            sums, norms = _displacements(signed, rows, space.sums(len(pairs), dimension))
+            units[pairs], none[pairs] = directions_of(sums, norms)
 
     numbers = (len(prior.ids) + len(current.ids)) * dimension
     _each(
@@ -79,26 +85,21 @@ class _Workspace:
 
     def __init__(self) -> None:
         """Begin with none; it grows with the largest stack."""
-        self._single, self._double, self._sums = np.empty(0, dtype=np.float32), np.empty(0), np.empty(0)
+        self._rows, self._sums = np.empty(0, dtype=np.float32), np.empty(0, dtype=np.float32)
 
-    def gathered(self, vectors: Matrix, ids: Ids) -> Stack:
-        """Return the rows of a table in float64, (..., d); they last until the next call."""
+    def gathered(self, vectors: Matrix, ids: Ids) -> Matrix:
+        """Return the rows of a table, (..., d); they last until the next call."""
         shape = (*ids.shape, vectors.shape[1])
-        if self._single.size < prod(shape):
-            self._single, self._double = np.empty(prod(shape), dtype=np.float32), np.empty(prod(shape))
-        single = self._single[: prod(shape)].reshape(shape)
-        np.take(vectors, ids, axis=0, out=single, mode="clip")  # ids are a table's own: none is clipped
-        double: Stack = self._double[: prod(shape)].reshape(shape)
-        np.copyto(double, single)
-        return double
+        if self._rows.size < prod(shape):
+            self._rows = np.empty(prod(shape), dtype=np.float32)
+        rows: Matrix = self._rows[: prod(shape)].reshape(shape)
+        return np.take(vectors, ids, axis=0, out=rows, mode="clip")  # ids are a table's own: none is clipped
 
-    def product(self, left: Stack, right: Stack) -> Stack:
-        """Return a stack of matrix products; they last until the next call."""
-        shape = (*left.shape[:-1], right.shape[-1])
-        if self._sums.size < prod(shape):
-            self._sums = np.empty(prod(shape))
-        sums: Stack = self._sums[: prod(shape)].reshape(shape)
-        return np.matmul(left, right, out=sums)
+    def sums(self, pairs: int, dimension: int) -> Matrix:
+        """Return room for a vector of each pair, as it was left; it lasts until the next call."""
+        if self._sums.size < pairs * dimension:
+            self._sums = np.empty(pairs * dimension, dtype=np.float32)
+        return self._sums[: pairs * dimension].reshape(pairs, dimension)
 
 
 def _each(work: Callable[[Shaped], None], stacks: Iterator[Shaped], workers: int) -> None:
@@ -122,23 +123,29 @@ def _cores() -> int:
     return max(1, min(allowed // 2, MOST_THREADS))
 
 
-def _displacements(distances: Sequence[Distance], both: Stack, n: int, space: _Workspace) -> Stack:
-    """T(A, B) under several distances for one stack of pairs: (pairs, distances, d).
+def _displacements(weights: Stack, rows: Matrix, out: Matrix) -> tuple[Matrix, Rows]:
+    """T(A, B) of each pair of a stack, the sum of its weighted sentences: (pairs, d), and the norms.
 
-    `both` holds the n rows of A and then the rows of B, so all sums are one product.
+    In float32, and in one order of additions. Where the terms nearly cancel, rounding
+    would be too much of what is left: those pairs are summed again in float64.
     """
-    cost = cosine_cost(prior=both[:, :n], current=both[:, n:])
-    weights = np.empty((len(both), len(distances), both.shape[1]))
-    for number, distance in enumerate(distances):
-        share = distance(cost)
-        np.negative(share.prior, out=weights[:, number, :n])
-        weights[:, number, n:] = share.current
-    return space.product(weights, both)
+    np.einsum("pk,pkd->pd", weights.astype(np.float32), rows, out=out)
+    norms = norms_of(out)
+    faint = np.flatnonzero(norms < FAINT * np.abs(weights).sum(axis=1))
+    if len(faint):
+        out[faint] = (weights[faint, None] @ rows[faint].astype(np.float64))[:, 0]
+        norms[faint] = norms_of(out[faint])
+    return out, norms
 
 
-def directions_of(displacements: Stack) -> tuple[Stack, NDArray[np.bool_]]:
-    """Divide by the norm, in place; below the norm floor there is no direction."""
-    norms = np.sqrt(np.einsum("...d,...d->...", displacements, displacements))
+def norms_of(vectors: Rows) -> Rows:
+    """Return the length of each vector."""
+    norms: Rows = np.sqrt(np.einsum("...d,...d->...", vectors, vectors))
+    return norms
+
+
+def directions_of(displacements: Rows, norms: Rows) -> tuple[Rows, NDArray[np.bool_]]:
+    """Divide by the norms, in place; below the norm floor there is no direction."""
     zero = norms < NORM_FLOOR
     norms[zero] = np.inf
     displacements *= (1.0 / norms)[..., None]

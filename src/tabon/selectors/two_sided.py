@@ -22,7 +22,7 @@ from tabon.selectors.batch import Batch
 from tabon.selectors.protocol import Distances, Scores
 from tabon.selectors.transition import NearTransitions, aggregate_settings, comparable, load_aggregate
 from tabon.sentence_sets import RaggedSets
-from tabon.transitions import Transitions, directions_of, groups_of_one_shape
+from tabon.transitions import Transitions, directions_of, groups_of_one_shape, norms_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,8 +91,9 @@ def two_sided_transitions(vectors: Matrix, *, prior: RaggedSets, current: Ragged
         halves = np.stack(
             [transition(novelty, prior=a, current=b), transition(novelty, prior=b, current=a)], axis=1
         )
-        lengths[:, pairs] = np.sqrt(np.einsum("psd,psd->sp", halves, halves))
-        directions[pairs], zero[pairs] = directions_of(halves.reshape(len(pairs), 2 * dimension))
+        lengths[:, pairs] = norms_of(halves).T
+        whole = halves.reshape(len(pairs), 2 * dimension)
+        directions[pairs], zero[pairs] = directions_of(whole, norms_of(whole))
     return TwoSidedTransitions(Transitions(directions, zero), *lengths)
 
 
