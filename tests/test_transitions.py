@@ -58,7 +58,7 @@ def test_threads_do_not_change_a_bit(pairs, workers):
     prior, current = ragged(pairs)
     alone = transitions(ALL, TABLE, prior=prior, current=current)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "STACK_NUMBERS", 50)
+        patch.setattr(module, "THREAD_STACK_NUMBERS", 50)
         patch.setattr(module, "THREADED_NUMBERS", 0)
         patch.setattr(module, "_cores", lambda: workers)
         shared = transitions(ALL, TABLE, prior=prior, current=current)

@@ -25,6 +25,7 @@ from tabon.errors import EmptySectionError
 from tabon.sentence_sets import Ids, RaggedSets
 
 STACK_NUMBERS = 800_000  # numbers in one stack at most: some three megabytes
+THREAD_STACK_NUMBERS = 4_000_000  # in threads: at each step a stack may wait for the interpreter's lock
 THREADED_NUMBERS = 4_000_000  # with fewer numbers in all, threads are not worth their start
 MOST_THREADS = 4  # more wait for the interpreter's lock, which the transport solver needs pair by pair
 FAINT = 0.1  # the share of its terms below which a sum is taken again in float64
@@ -72,11 +73,9 @@ def transitions(
             units[pairs], none[pairs] = directions_of(sums, norms)
 
     numbers = (len(prior.ids) + len(current.ids)) * dimension
-    _each(
-        fill,
-        groups_of_one_shape(prior.lengths, current.lengths, dimension),
-        1 if numbers < THREADED_NUMBERS else _cores(),
-    )
+    workers = 1 if numbers < THREADED_NUMBERS else _cores()
+    largest = STACK_NUMBERS if workers == 1 else THREAD_STACK_NUMBERS
+    _each(fill, groups_of_one_shape(prior.lengths, current.lengths, dimension, largest), workers)
     return [Transitions(*pair) for pair in zip(directions, zero, strict=True)]
 
 
@@ -152,13 +151,13 @@ def directions_of(displacements: Rows, norms: Rows) -> tuple[Rows, NDArray[np.bo
     return displacements, zero
 
 
-def groups_of_one_shape(ns: Ids, ms: Ids, dimension: int) -> Iterator[Shaped]:
-    """Yield (n, m, pairs) in stacks of bounded size."""
+def groups_of_one_shape(ns: Ids, ms: Ids, dimension: int, largest: int | None = None) -> Iterator[Shaped]:
+    """Yield (n, m, pairs) in stacks of so many numbers at most (`STACK_NUMBERS` if left out)."""
     order = np.lexsort((ms, ns))
     shapes = np.stack([ns[order], ms[order]], axis=1)
     changes = 1 + np.flatnonzero((np.diff(shapes, axis=0) != 0).any(axis=1))
     for start, stop in pairwise([0, *changes.tolist(), len(order)] if len(order) else []):
         n, m = map(int, shapes[start])
-        size = max(1, STACK_NUMBERS // ((n + m) * dimension))
+        size = max(1, (largest or STACK_NUMBERS) // ((n + m) * dimension))
         for at in range(start, stop, size):
             yield n, m, order[at : min(at + size, stop)]
