@@ -83,6 +83,15 @@ def test_distances_stay_in_the_unit_interval(seed):
     assert found.distances.max() <= 1.0
 
 
+@given(st.integers(1, 60), st.integers(0, 2**32 - 1))
+def test_a_row_of_the_bank_is_exactly_0_away(size, seed):
+    """Rows are unit only to float32, yet each is nearest to itself, at 0 and not at its rounding."""
+    rows = unit(np.random.default_rng(seed), (size, 384))
+    found = ExactIndex(rows).search(rows, 1)
+    assert (found.distances == 0.0).all()
+    np.testing.assert_array_equal(found.rows[:, 0], np.arange(size))
+
+
 @pytest.mark.parametrize("k", [0, -1, 4])
 def test_k_outside_the_bank_is_refused(k):
     """K must be between 1 and the number of rows."""

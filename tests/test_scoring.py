@@ -99,3 +99,29 @@ def test_no_nan_leaves_and_all_is_in_the_unit_interval(bank, candidates, policy,
     assert ((found.distances >= 0.0) & (found.distances <= 1.0)).all()
     assert (np.diff(found.distances, axis=1) >= 0.0).all()
     assert all(len(set(rows)) == k for rows in found.rows.tolist())
+
+
+@given(
+    st.lists(st.integers(0, 4), min_size=1, max_size=12),
+    st.lists(st.integers(0, 4), min_size=1, max_size=6),
+    st.sampled_from(ZERO_POLICIES),
+    st.data(),
+)
+def test_neighbours_are_the_first_of_all_rows_by_distance_and_row(bank, candidates, policy, data):
+    """A plain sort of every row, with or without change, gives the same neighbours, ties included."""
+    alphabet = np.stack([0 * E1, E1, E2, -E1, -E2])
+    k = data.draw(st.integers(1, len(bank)))
+    found = bank_neighbours(moves(alphabet[candidates]), section_bank(alphabet[bank]), k, policy)
+    for candidate, distances, rows in zip(candidates, found.distances, found.rows, strict=True):
+        every = [
+            (distance_of(alphabet[candidate], alphabet[one], policy), row) for row, one in enumerate(bank)
+        ]
+        assert list(zip(distances.tolist(), rows.tolist(), strict=True)) == sorted(every)[:k]
+
+
+def distance_of(candidate, row, policy):
+    """Eq. 9 for one pair, with the policy where the cosine is 0/0."""
+    still = int(not candidate.any()) + int(not row.any())
+    if still:
+        return {"neutral": 0.5, "match": 0.5 if still == 1 else 0.0, "farthest": 1.0}[policy]
+    return 0.5 * (1.0 - float(candidate @ row))

@@ -35,6 +35,17 @@ class GenericEncoder:
         )
 
 
+class TopicEncoder:
+    """Sentences that begin with the same word are near to each other; as long as MiniLM's rows."""
+
+    def encode(self, sentences):
+        """Add a random direction of the sentence to twice that of its first word."""
+        return np.stack([self._random(text) + 2.0 * self._random(text.split()[0]) for text in sentences])
+
+    def _random(self, text):
+        return np.random.default_rng(list(text.encode())).standard_normal(384)
+
+
 class TiedEncoder:
     """Few directions with exact dot products: duplicates and ties everywhere."""
 
@@ -279,6 +290,25 @@ def test_a_section_that_the_bank_lacks_is_left_out():
     selection = selector.select(CLEAR, [Report("New effusion.", "Effusion.")])
     assert selection.selected == 0
     assert "bank-lacks:impression" in selection.flags
+
+
+@pytest.mark.parametrize("distance", ["novelty", "dir-hausdorff"])
+def test_drafts_that_each_make_a_change_of_the_bank_are_tied(distance):
+    """All are exactly 0 away, so the earlier one is taken: rounding has no say."""
+    topics = ("Lungs", "Ribs", "Bones", "Clips", "Lines", "Hila", "Tubes", "Leads")
+    changes = [(f"{topic} are old.", f"{topic} are new.") for topic in topics]
+    reports = [[Report(findings=text) for text in pair] for pair in changes]
+    made = [
+        Transition(id=str(number), priors=(prior,), current=current)
+        for number, (prior, current) in enumerate(reports)
+    ]
+    encoder = load_encoder(TopicEncoder())
+    selector = Selector(TransitionBank.build(made, encoder=encoder), distance=distance, encoder=encoder)
+    prior = " ".join(before for before, _ in changes)
+    drafts = [Report(findings=prior.replace(*pair)) for pair in changes]
+    selection = selector.select(Report(findings=prior), drafts)
+    assert set(selection.total_distances) == {0.0}
+    assert (selection.selected, selection.tied) == (0, True)
 
 
 def test_repeated_drafts_are_tied(bank):

@@ -104,6 +104,19 @@ def test_float32_decides_and_sums_as_float64_does():
             np.testing.assert_allclose(found.directions[i], exact / norm, atol=2e-7)
 
 
+@pytest.mark.parametrize("name", ["novelty", "dir-hausdorff"])
+@given(st.lists(st.integers(2, 29), max_size=6), st.lists(st.integers(2, 29), max_size=6))
+def test_equal_changes_have_equal_bits_in_any_company(name, before, kept):
+    """Sentence 1 for sentence 0 is one direction, whatever else stands in the two reports."""
+    table = unit_rows(np.random.default_rng(8), 30, 384)
+    table[1] = table[0] + 0.5 * table[1]  # nearest to sentence 0
+    table = (table / np.linalg.norm(table, axis=1, keepdims=True)).astype(np.float32)
+    kept = [row for row in kept if row in before]
+    prior, current = RaggedSets.of([[0], [0, *before]]), RaggedSets.of([[1], [1, *kept]])
+    [found] = transitions([get_distance(name)], table, prior=prior, current=current)
+    np.testing.assert_array_equal(found.directions[0], found.directions[1])
+
+
 @pytest.mark.parametrize("name", DISTANCES)
 @pytest.mark.parametrize("moved", [1e-4, 1e-2, 0.05])
 def test_a_small_change_in_a_long_report_keeps_its_direction(name, moved):

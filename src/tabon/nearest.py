@@ -8,6 +8,7 @@ is exact, and its bits do not depend on block sizes, on the number of threads or
 on which queries are asked together. Equal bank rows are searched once.
 """
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from tabon.sentence_sets import Ids
 QUERY_BLOCK = 256
 FOLD = 32  # columns in a group
 PAIRS_AT_ONCE = 2048
+CLOSE = 1.0 - 1e-5  # two rows of a smaller cosine are not equal
 ABSENT = np.float32(-3.0)  # less than any cosine
 
 
@@ -52,6 +54,7 @@ class ExactIndex:
     """Distinct unit rows of a bank, laid out for the blocked product."""
 
     block = QUERY_BLOCK  # queries at once
+    most_workers = sys.maxsize  # blocks at once; there are no more than the BLAS library has threads
 
     def __init__(self, rows: Matrix) -> None:
         """Find the distinct rows and remember which bank rows share them."""
@@ -92,7 +95,7 @@ class ExactIndex:
             block = slice(start, start + self.block)
             distances[block], rows[block] = self._search_block(queries[block], k)
 
-        _each(fill, range(0, len(queries), self.block))
+        _each(fill, range(0, len(queries), self.block), self.most_workers)
         return Neighbours(distances, rows)
 
     def _search_block(self, queries: Matrix, k: int) -> tuple[NDArray[np.float64], Ids]:
@@ -165,9 +168,9 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-def _each(work: Callable[[int], None], starts: range) -> None:
+def _each(work: Callable[[int], None], starts: range, most: int) -> None:
     """Do the work of each block: one block a core, rather than one product over all cores."""
-    workers = max([library["num_threads"] for library in _blas().info()], default=1)
+    workers = min(most, max([library["num_threads"] for library in _blas().info()], default=1))
     if len(starts) <= 1 or workers == 1:
         deque(map(work, starts), maxlen=0)
         return
@@ -181,8 +184,16 @@ def _slices(count: int) -> Iterator[slice]:
 
 
 def pair_distances(queries: Matrix, rows: Matrix, query: Ids, row: Ids) -> NDArray[np.float64]:
-    """½(1 - cosine) of each (query, row) pair (eq. 9), each summed in the same fixed order."""
+    """½(1 - cosine) of each (query, row) pair (eq. 9), each summed in the same fixed order.
+
+    Rows are unit only to float32; equal ones are exactly 0 apart, so that two drafts
+    which both make a change of the bank are tied, and no rounding chooses between them.
+    """
     cosine = np.empty(len(query))
     for piece in _slices(len(query)):
-        cosine[piece] = np.einsum("pd,pd->p", queries[query[piece]], rows[row[piece]])
+        asked, found = queries[query[piece]], rows[row[piece]]
+        similar = np.einsum("pd,pd->p", asked, found)
+        close = np.flatnonzero(similar > CLOSE)
+        similar[close[(asked[close] == found[close]).all(axis=1)]] = 1.0
+        cosine[piece] = similar
     return np.clip(0.5 * (1.0 - cosine), 0.0, 1.0)

@@ -39,6 +39,8 @@ def bank_neighbours(candidates: Transitions, bank: SectionBank, k: int, zero: Ze
 
     `k` may not exceed `len(bank)`.
     """
+    if not candidates.zero.any():  # the usual case: no copy of all directions
+        return BankNeighbours(*_of_moving(candidates.directions, bank, k, zero))
     distances = np.empty((len(candidates.zero), k))
     rows = np.empty((len(candidates.zero), k), dtype=np.int64)
     moving, still = np.flatnonzero(~candidates.zero), np.flatnonzero(candidates.zero)
@@ -70,7 +72,19 @@ def _of_moving(
     if bank.index is not None:
         found = bank.index.search(directions, min(k, len(bank.index)))
         distances, rows = found.distances, bank.rows[found.rows]
-    others = np.broadcast_to(bank.zero_rows[:k], (len(directions), min(k, len(bank.zero_rows))))
+    if distances.shape[1] < k:
+        return _with_zero_rows(distances, rows, bank, k, zero)
+    if len(bank.zero_rows):
+        late = np.flatnonzero(distances[:, -1] >= ZERO_TO_OTHER[zero])
+        distances[late], rows[late] = _with_zero_rows(distances[late], rows[late], bank, k, zero)
+    return distances, rows
+
+
+def _with_zero_rows(
+    distances: NDArray[np.float64], rows: Ids, bank: SectionBank, k: int, zero: ZeroPolicy
+) -> tuple[NDArray[np.float64], Ids]:
+    """Let the bank's zero rows in among the neighbours of candidates that have a direction."""
+    others = np.broadcast_to(bank.zero_rows[:k], (len(rows), min(k, len(bank.zero_rows))))
     return _nearest_of(
         np.concatenate([distances, np.full(others.shape, ZERO_TO_OTHER[zero])], axis=1),
         np.concatenate([rows, others], axis=1),

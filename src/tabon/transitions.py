@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from tabon.distances import Distance, Rows, Stack, cosine_cost
+from tabon.distances import Distance, Rows, Stack, Weights, cosine_cost
 from tabon.encoders.protocol import Matrix
 from tabon.errors import EmptySectionError
 from tabon.sentence_sets import Ids, RaggedSets
@@ -28,6 +28,7 @@ STACK_NUMBERS = 800_000  # numbers in one stack at most: some three megabytes
 THREAD_STACK_NUMBERS = 4_000_000  # in threads: at each step a stack may wait for the interpreter's lock
 THREADED_NUMBERS = 4_000_000  # with fewer numbers in all, threads are not worth their start
 MOST_THREADS = 4  # more wait for the interpreter's lock, which the transport solver needs pair by pair
+TINY = 1e-300  # what no weight but 0 is below
 FAINT = 0.1  # the share of its terms below which a sum is taken again in float64
 NORM_FLOOR = 1e-6  # a shorter transition has no direction that could be trusted
 
@@ -66,16 +67,16 @@ def transitions(
         space = own.__dict__.setdefault("space", _Workspace())
         rows = space.gathered(vectors, ids)
         cost = cosine_cost(prior=rows[:, :n], current=rows[:, n:])
+        kept = _kept(cost)
         for distance, units, none in zip(distances, directions, zero, strict=True):
-            weights = distance(cost)
-            signed = np.concatenate([-weights.prior, weights.current], axis=1)
-            sums, norms = _displacements(signed, rows, space.sums(len(pairs), dimension))
-            units[pairs], none[pairs] = directions_of(sums, norms)
+            weights, largest = _net_weights(distance(cost), kept)
+            sums, norms = _displacements(weights, rows, space.sums(len(pairs), dimension))
+            units[pairs], none[pairs] = directions_of(sums, norms, floor=NORM_FLOOR / largest)
 
     numbers = (len(prior.ids) + len(current.ids)) * dimension
     workers = 1 if numbers < THREADED_NUMBERS else _cores()
-    largest = STACK_NUMBERS if workers == 1 else THREAD_STACK_NUMBERS
-    _each(fill, groups_of_one_shape(prior.lengths, current.lengths, dimension, largest), workers)
+    at_once = STACK_NUMBERS if workers == 1 else THREAD_STACK_NUMBERS
+    _each(fill, groups_of_one_shape(prior.lengths, current.lengths, dimension, at_once), workers)
     return [Transitions(*pair) for pair in zip(directions, zero, strict=True)]
 
 
@@ -122,6 +123,28 @@ def _cores() -> int:
     return max(1, min(allowed // 2, MOST_THREADS))
 
 
+def _kept(cost: Stack) -> NDArray[np.bool_] | None:
+    """Mark each current sentence that stands in the prior too, at the first place there; None without any."""
+    same = cost == 0.0
+    return same & (same.cumsum(axis=1) == 1) if same.any() else None
+
+
+def _net_weights(weights: Weights, kept: NDArray[np.bool_] | None) -> tuple[Stack, Stack]:
+    """Return the signed weight of each sentence as a part of the largest, (pairs, n + m), and the largest.
+
+    A sentence that was kept has one weight, the difference of its two. So equal changes
+    have equal weights, whatever else stands in the reports and however long they are.
+    """
+    alpha, beta = weights.prior, weights.current
+    if kept is not None:
+        alpha = alpha - (kept * beta[:, None, :]).sum(axis=2)
+        beta = np.where(kept.any(axis=1), 0.0, beta)
+    signed = np.concatenate([-alpha, beta], axis=1)
+    largest = np.maximum(np.abs(signed).max(axis=1), TINY)
+    signed /= largest[:, None]
+    return signed, largest
+
+
 def _displacements(weights: Stack, rows: Matrix, out: Matrix) -> tuple[Matrix, Rows]:
     """T(A, B) of each pair of a stack, the sum of its weighted sentences: (pairs, d), and the norms.
 
@@ -143,21 +166,23 @@ def norms_of(vectors: Rows) -> Rows:
     return norms
 
 
-def directions_of(displacements: Rows, norms: Rows) -> tuple[Rows, NDArray[np.bool_]]:
+def directions_of(
+    displacements: Rows, norms: Rows, *, floor: float | Stack = NORM_FLOOR
+) -> tuple[Rows, NDArray[np.bool_]]:
     """Divide by the norms, in place; below the norm floor there is no direction."""
-    zero = norms < NORM_FLOOR
+    zero = norms < floor
     norms[zero] = np.inf
     displacements *= (1.0 / norms)[..., None]
     return displacements, zero
 
 
-def groups_of_one_shape(ns: Ids, ms: Ids, dimension: int, largest: int | None = None) -> Iterator[Shaped]:
+def groups_of_one_shape(ns: Ids, ms: Ids, dimension: int, at_once: int | None = None) -> Iterator[Shaped]:
     """Yield (n, m, pairs) in stacks of so many numbers at most (`STACK_NUMBERS` if left out)."""
     order = np.lexsort((ms, ns))
     shapes = np.stack([ns[order], ms[order]], axis=1)
     changes = 1 + np.flatnonzero((np.diff(shapes, axis=0) != 0).any(axis=1))
     for start, stop in pairwise([0, *changes.tolist(), len(order)] if len(order) else []):
         n, m = map(int, shapes[start])
-        size = max(1, (largest or STACK_NUMBERS) // ((n + m) * dimension))
+        size = max(1, (at_once or STACK_NUMBERS) // ((n + m) * dimension))
         for at in range(start, stop, size):
             yield n, m, order[at : min(at + size, stop)]

@@ -21,10 +21,13 @@ from tabon.sentence_sets import Ids, Progress
 
 SIMILARITIES = 100_000_000  # numbers of one block on the device: 400 MB
 UNDER_WAY = 2  # blocks on the device
+MOST_WORKERS = 8  # blocks that are measured again at once: more only wait for the interpreter's lock
 
 
 class TorchIndex(ExactIndex):
     """Distinct unit rows of a bank, on a torch device."""
+
+    most_workers = MOST_WORKERS
 
     def __init__(self, rows: Matrix, device: str) -> None:
         """Copy the distinct rows to the device."""
