@@ -18,7 +18,7 @@ def encoding_lines(*, quick: bool) -> Iterator[Line]:
     library = encoder._model  # noqa: SLF001  # the very same model, asked the usual way
     embed(sentences[:50], encoder)
     ours, theirs = best_of(
-        1 if quick else 2,
+        1 if quick else 5,
         lambda: embed(sentences, encoder),
         lambda: library.encode(sentences, show_progress_bar=False),
     )

@@ -56,6 +56,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=list(BENCHMARKS), help=f"of {', '.join(BENCHMARKS)}")
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs and agrees")
     arguments = parser.parse_args()
+    if unknown := sorted(set(arguments.names) - set(BENCHMARKS)):
+        parser.error(f"no benchmark is called {', '.join(unknown)}; use one of {', '.join(BENCHMARKS)}")
     print("| what | ours | other | against | ratio | goal |\n|---|---|---|---|---|---|")
     for name in arguments.names:
         for line in BENCHMARKS[name](quick=arguments.quick):

@@ -20,6 +20,14 @@ def test_every_benchmark_runs_small():
     assert len(lines) == 2 + 30
 
 
+def test_an_unknown_benchmark_is_met_with_the_known_ones():
+    """One sentence, and nothing is run."""
+    done = subprocess.run([sys.executable, RUN, "encodng"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no benchmark is called encodng; use one of transitions" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_the_gpu_benchmark_runs_small_and_agrees(tmp_path):
     """Without a GPU too: its search gives the processor's distances and picks, which it asserts itself."""
     (tmp_path / "sentences.txt").write_text("\n".join(SENTENCES))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tabon.bank import TransitionBank
 from tabon.encoders import load_encoder, placement
-from tabon.encoders.batches import batch_size, in_order, token_batches
-from tabon.encoders.forward import LibraryForward, WrittenOut, forward_of
+from tabon.encoders.batches import batch_size, in_order, mixed_batches, one_length_batches
+from tabon.encoders.forward import REGISTER, LibraryForward, WrittenOut, _softmax, forward_of
 from tabon.encoders.placement import Placement, devices_of
 from tabon.encoders.sentence_transformer import SentenceTransformerEncoder, _tokenizer
 from tabon.encoders.tokens import AT_ONCE, TokenProcesses, Tokens, tokenise, tokenising
@@ -39,22 +39,60 @@ def mpnet(tmp_path_factory):
     return load_encoder(tiny_mpnet(tmp_path_factory.mktemp("models") / "mpnet"))
 
 
-@given(st.lists(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6), max_size=12), max_size=4))
-def test_batches_hold_every_sentence_once_in_the_shape_of_its_length(lots):
-    """Each position once, with its own ids; the shape depends on the length alone."""
-    sentences = [ids for lot in lots for ids in lot]
-    made = [
+LOTS = st.lists(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=6), max_size=30), max_size=4)
+
+
+def as_tokens(lots):
+    """Lots of sentences, each a list of ids."""
+    return [
         Tokens(
             np.array([i for ids in lot for i in ids], np.int32), np.array([len(ids) for ids in lot], np.int32)
         )
         for lot in lots
     ]
+
+
+def rows_of(batch):
+    """The sentences of a batch, one list of ids each, those that only fill it up too."""
+    lengths = [group.length for group in batch.groups for _ in range(group.sentences)]
+    return [part.tolist() for part in np.split(batch.ids, np.cumsum(lengths)[:-1])]
+
+
+def found_in(batches):
+    """Each position once, with its own ids."""
     found = {}
-    for batch in token_batches(made, tokens=8):
-        assert len(batch.ids) == batch_size(batch.ids.shape[1], 8) >= len(batch.positions) > 0
-        for position, ids in zip(batch.positions.tolist(), batch.ids.tolist(), strict=False):
+    for batch in batches:
+        assert len(batch.positions)
+        for position, ids in zip(batch.positions.tolist(), rows_of(batch), strict=False):
             assert found.setdefault(position, ids) is ids
-    assert found == dict(enumerate(sentences))
+    return found
+
+
+@given(LOTS)
+def test_batches_of_one_length_have_the_shape_of_that_length(lots):
+    """One group, filled up, as large as its length says."""
+    batches = list(one_length_batches(as_tokens(lots), tokens=8))
+    for batch in batches:
+        [group] = batch.groups
+        assert group.sentences == batch_size(group.length, 8)
+    assert found_in(batches) == dict(enumerate(ids for lot in lots for ids in lot))
+
+
+@given(LOTS)
+def test_mixed_batches_all_have_one_shape(lots):
+    """Always as many tokens, but for sentences that are longer than that; those go alone."""
+    batches = list(mixed_batches(as_tokens(lots), tokens=5))
+    for batch in batches:
+        assert len(batch.ids) == sum(group.sentences * group.length for group in batch.groups)
+        assert len(batch.ids) == 5 or (len(batch.ids), len(batch.positions)) == (6, 1)
+    assert found_in(batches) == dict(enumerate(ids for lot in lots for ids in lot))
+
+
+def test_mixed_batches_waste_little():
+    """Of the lengths of real sentences, less than one token in a hundred is there only to fill up."""
+    lengths = np.random.default_rng(0).poisson(13, 5000) + 2
+    lot = Tokens(np.ones(lengths.sum(), np.int32), lengths.astype(np.int32))
+    assert sum(len(batch.ids) for batch in mixed_batches([lot], 384)) < 1.01 * lengths.sum()
 
 
 @given(st.integers(1, 5), st.integers(0, 30))
@@ -118,6 +156,29 @@ def test_the_written_out_forward_is_the_library_s(name, request):
     np.testing.assert_allclose(encoder.encode(texts), library, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["minilm", "mpnet"])
+def test_no_company_changes_a_bit(name, request):
+    """Every third sentence alone, all of them shuffled, and many more beside them: the same bits."""
+    encoder = request.getfixturevalue(name)
+    words = ["no", "new", "small", "left", "pleural", "effusion", "or", "focal", "opacity"]
+    rng = np.random.default_rng(5)
+    texts = [" ".join(rng.choice(words, size)) for size in rng.integers(1, 60, 150)] + ["word " * 400]
+    together, order = encoder.encode(texts), rng.permutation(len(texts))
+    np.testing.assert_array_equal(encoder.encode([texts[i] for i in order]), together[order])
+    for position in range(0, len(texts), 3):
+        np.testing.assert_array_equal(encoder.encode([texts[position]])[0], together[position])
+
+
+@pytest.mark.parametrize("length", [1, 2, REGISTER - 1, REGISTER])
+@pytest.mark.parametrize("size", [1.0, 1000.0])
+def test_short_rows_have_the_softmax_of_long_ones(length, size):
+    """Also where the exponential of a score is no float any more."""
+    import torch
+
+    scores = size * torch.randn(3, 2, length, length, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(_softmax(scores.clone()), scores.double().softmax(-1).float())
+
+
 def test_a_model_that_pools_otherwise_is_run_by_the_library(mpnet, tmp_path):
     """Only mean pooling is written out; another pooling still gives the library's rows."""
     from sentence_transformers import SentenceTransformer
@@ -126,7 +187,7 @@ def test_a_model_that_pools_otherwise_is_run_by_the_library(mpnet, tmp_path):
     folder = tiny_mpnet(tmp_path / "mpnet")
     first = SentenceTransformer(str(folder), device="cpu")[0]
     model = SentenceTransformer(modules=[first, modules.Pooling(16, pooling_mode="cls")], device="cpu")
-    assert isinstance(forward_of(model), LibraryForward)
+    assert isinstance(forward_of(model, 384), LibraryForward)
     model.save(str(tmp_path / "cls"))
     encoder = load_encoder(tmp_path / "cls")
     wanted = model.encode(SENTENCES, normalize_embeddings=True, show_progress_bar=False)

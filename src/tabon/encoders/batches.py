@@ -1,9 +1,11 @@
 """Batches whose shape is a property of the sentence, so that its bits are too.
 
 The same sentence in another batch comes back with other last bits, because
-padding and matrix shapes change the order of additions. Here every batch holds
-sentences of one token length, without padding, and always the same number of
-them for that length; a short one is filled up with copies of its last member.
+padding and matrix shapes change the order of additions. Here no sentence is
+padded, and every product has the same shape whatever the company: either a batch
+is always so many tokens, of sentences of any lengths (`mixed_batches`), or it is
+always as many sentences of one length (`one_length_batches`). The last ones are
+filled up.
 """
 
 from collections import deque
@@ -11,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +24,44 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+CHOICE = 8  # batches' worth of tokens that wait, so that there is something of every length to fill up with
+
+
+class Group(NamedTuple):
+    """So many sentences of one token length, one after the other."""
+
+    sentences: int
+    length: int
+
 
 @dataclass(frozen=True, slots=True)
 class TokenBatch:
-    """Sentences of one token length, filled up to the size that goes with it."""
+    """The tokens of some sentences, end to end, those of one length together."""
 
-    positions: NDArray[np.int64]  # where the rows belong; the copies that fill it up have none
-    ids: NDArray[np.int64]  # (batch, length)
+    positions: NDArray[np.int64]  # where the rows belong; what fills it up comes last and has none
+    ids: NDArray[np.int64]  # (tokens,)
+    groups: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Sentences of one token length."""
+
+    positions: NDArray[np.int64]
+    ids: NDArray[np.int64]  # (count, length); those that only fill up come last and have no position
+
+    def cut(self, count: int) -> tuple["Alike", "Alike"]:
+        """Return the first ones, and the others."""
+        first = Alike(self.positions[:count], self.ids[:count])
+        return first, Alike(self.positions[count:], self.ids[count:])
+
+    def joined(self, other: "Alike") -> "Alike":
+        """Return both, one after the other."""
+        positions = np.concatenate([self.positions, other.positions])
+        return Alike(positions, np.concatenate([self.ids, other.ids]))
+
+
+Batches: TypeAlias = Callable[[Iterable["Tokens"], int], Iterator[TokenBatch]]
 
 
 def batch_size(length: int, tokens: int) -> int:
@@ -40,44 +73,73 @@ def batch_size(length: int, tokens: int) -> int:
     return max(1, -(-tokens // max(1, length)))
 
 
-def token_batches(lots: Iterable["Tokens"], tokens: int) -> Iterator[TokenBatch]:
-    """Yield sentences as batches, each as soon as it is full; positions count through the lots."""
-    waiting: dict[int, list[TokenBatch]] = {}
+def one_length_batches(lots: Iterable["Tokens"], tokens: int) -> Iterator[TokenBatch]:
+    """Yield batches of about so many tokens, each as soon as it is full; positions count through the lots."""
+    waiting: dict[int, Alike] = {}
+    for length in _gathered(lots, waiting):
+        size = batch_size(length, tokens)
+        while len(waiting[length].positions) >= size:
+            full, waiting[length] = waiting[length].cut(size)
+            yield _batch([full])
+    for length, rest in sorted(waiting.items()):
+        if len(rest.positions):
+            copies = np.repeat(rest.ids[-1:], batch_size(length, tokens) - len(rest.ids), axis=0)
+            yield _batch([Alike(rest.positions, np.concatenate([rest.ids, copies]))])
+
+
+def mixed_batches(lots: Iterable["Tokens"], tokens: int) -> Iterator[TokenBatch]:
+    """Yield batches of exactly so many tokens; a sentence that is longer goes alone."""
+    waiting: dict[int, Alike] = {}
+    for _ in _gathered(lots, waiting):
+        while sum(alike.ids.size for alike in waiting.values()) > CHOICE * tokens:
+            yield _fullest(waiting, tokens)
+    while waiting:
+        yield _fullest(waiting, tokens)
+
+
+def _gathered(lots: Iterable["Tokens"], waiting: dict[int, Alike]) -> Iterator[int]:
+    """Put the sentences of each lot where those of their length wait, and yield the length."""
     start = 0
     for lot in lots:
-        for part in _by_length(lot, start):
-            length = part.ids.shape[1]
-            *full, rest = _cut([*waiting.pop(length, ()), part], batch_size(length, tokens))
-            yield from full
-            waiting[length] = [rest]
+        for alike in _by_length(lot, start):
+            length = alike.ids.shape[1]
+            waiting[length] = waiting[length].joined(alike) if length in waiting else alike
+            yield length
         start += len(lot.lengths)
-    for length, [rest] in sorted(waiting.items()):
-        if len(rest.positions):
-            yield _filled(rest, batch_size(length, tokens))
 
 
-def _by_length(lot: "Tokens", start: int) -> Iterator[TokenBatch]:
+def _fullest(waiting: dict[int, Alike], tokens: int) -> TokenBatch:
+    """Take the longest sentences that still fit, again and again; fill up with sentences of one token."""
+    taken: list[Alike] = []
+    room = tokens
+    for length in sorted(waiting, reverse=True):
+        count = room // max(1, length) if taken or length <= tokens else 1
+        if count:
+            part, waiting[length] = waiting[length].cut(count)
+            taken.append(part)
+            room = max(0, room - part.ids.size)
+        if not len(waiting[length].positions):
+            del waiting[length]
+    return _batch([*taken, Alike(np.zeros(0, np.int64), np.zeros((room, 1), np.int64))])
+
+
+def _batch(parts: list[Alike]) -> TokenBatch:
+    """Lay sentences end to end."""
+    return TokenBatch(
+        np.concatenate([part.positions for part in parts]),
+        np.concatenate([part.ids.ravel() for part in parts]),
+        tuple(Group(*part.ids.shape) for part in parts if len(part.ids)),
+    )
+
+
+def _by_length(lot: "Tokens", start: int) -> Iterator[Alike]:
     """Yield the sentences of each length in a lot that begins at a position."""
     starts = np.cumsum(lot.lengths, dtype=np.int64) - lot.lengths
     order = np.argsort(lot.lengths, kind="stable")
     lengths, first = np.unique(lot.lengths[order], return_index=True)
     for length, rows in zip(lengths.tolist(), np.split(order, first[1:]), strict=False):
         ids = lot.ids[starts[rows][:, None] + np.arange(length)]
-        yield TokenBatch(start + rows, ids.astype(np.int64))
-
-
-def _cut(parts: list[TokenBatch], size: int) -> Iterator[TokenBatch]:
-    """Yield full batches and then what is left, which may be nothing."""
-    positions = np.concatenate([part.positions for part in parts])
-    ids = np.concatenate([part.ids for part in parts])
-    for start in range(0, len(positions) + 1, size):
-        yield TokenBatch(positions[start : start + size], ids[start : start + size])
-
-
-def _filled(batch: TokenBatch, size: int) -> TokenBatch:
-    """Fill a batch up with copies of its last sentence."""
-    copies = np.repeat(batch.ids[-1:], size - len(batch.ids), axis=0)
-    return TokenBatch(batch.positions, np.concatenate([batch.ids, copies]))
+        yield Alike(start + rows, ids.astype(np.int64))
 
 
 def batches_of_one_length(lengths: list[int], size: int) -> Iterator[list[int]]:

@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon._extras import require
-from tabon.encoders.batches import TokenBatch, in_order, token_batches
+from tabon.encoders.batches import TokenBatch, in_order, mixed_batches
 from tabon.encoders.forward import Forward, forward_of
 from tabon.encoders.model_folder import load_model, settings_hash, weights_hash
 from tabon.encoders.placement import PROBES, Placement, cosine_error, devices_of
 from tabon.encoders.protocol import EncoderFingerprint, Matrix
 from tabon.encoders.tokens import tokenising
 
-CPU_TOKENS, GPU_TOKENS = 256, 16_384  # in a batch, about
+CPU_TOKENS, GPU_TOKENS = 384, 16_384  # in a batch
 CPU_LOT, GPU_LOT = 16_384, 1 << 19  # sentences that are best encoded at once
 UNDER_WAY = 2  # batches on each GPU
 TOKEN_PROCESSES = 3  # that serve GPUs
@@ -56,7 +56,10 @@ class SentenceTransformerEncoder:
         self._tokens = GPU_TOKENS if self._on_gpu else CPU_TOKENS
         self.lot = GPU_LOT * len(self._devices) if self._on_gpu else CPU_LOT
         placed = where.placed(self._model, self._devices)
-        self._forwards = tuple(zip(map(forward_of, placed), self._devices, strict=True))
+        self._forwards = tuple(
+            (forward_of(copy, self._tokens), device)
+            for copy, device in zip(placed, self._devices, strict=True)
+        )
         self.fingerprint = EncoderFingerprint(
             encoder=name,
             revision=revision,
@@ -65,8 +68,13 @@ class SentenceTransformerEncoder:
             dimension=int(self._model.get_embedding_dimension()),
             max_tokens=limit,
             precision=where.precision + self._measured_error(where),
-            batching=f"{self._tokens} tokens of one length{', cuda' if self._on_gpu else ''}",
+            batching=self._batching(),
         )
+
+    def _batching(self) -> str:
+        """Say how sentences are put together."""
+        mixed = self._forwards[0][0].batches is mixed_batches
+        return f"{self._tokens} tokens{'' if mixed else ' of one length'}{', cuda' if self._on_gpu else ''}"
 
     def encode(self, sentences: list[str], /) -> Matrix:
         """Return one unit row per sentence; the same bits in whatever company."""
@@ -76,7 +84,7 @@ class SentenceTransformerEncoder:
         """Say how far rows in reduced precision are from float32 ones, on a few sentences."""
         if where.precision == "float32":
             return ""
-        exact = self._rows(PROBES, ((forward_of(self._model), "cpu"),), CPU_TOKENS)
+        exact = self._rows(PROBES, ((forward_of(self._model, CPU_TOKENS), "cpu"),), CPU_TOKENS)
         return f" (cosine error < {cosine_error(self.encode(PROBES), exact)})"
 
     def _rows(self, sentences: list[str], forwards: tuple[tuple[Forward, str], ...], tokens: int) -> Matrix:
@@ -86,7 +94,7 @@ class SentenceTransformerEncoder:
             self._tokenising.ahead(sentences) as lots,
             self._workers() as (pool, under_way),
         ):
-            batches = token_batches(lots, tokens)
+            batches = forwards[0][0].batches(lots, tokens)
             work = (_Work(*placed, batch) for placed, batch in zip(cycle(forwards), batches, strict=False))
             for positions, vectors in in_order(pool, self._run, work, under_way):
                 rows[positions] = vectors
@@ -107,7 +115,7 @@ class SentenceTransformerEncoder:
         """Run one batch; return where its rows belong, and the rows."""
         ids = self._torch.from_numpy(work.batch.ids).to(work.device)
         with self._torch.inference_mode():
-            vectors = work.forward(ids)[: len(work.batch.positions)]
+            vectors = work.forward(ids, work.batch.groups)[: len(work.batch.positions)]
         rows: Matrix = vectors.cpu().numpy()
         return work.batch.positions, rows
 
