@@ -13,6 +13,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from operator import add
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -78,7 +79,6 @@ def one_machine(tmp_path_factory):
 def cluster():
     """Two Ray nodes on this machine; a test that kills one adds it first."""
     pytest.importorskip("ray", reason="ray is not installed")
-    from ray.cluster_utils import Cluster
 
     on_term = signal.getsignal(signal.SIGTERM)
     head = {
@@ -92,14 +92,12 @@ def cluster():
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_TMPDIR", folder)  # Ray writes an address there and makes no folder for it
+        Path(folder, "ray").mkdir()
         patch.setenv("PYTHONPATH", str(Path(__file__).parent))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            started = patiently(
-                lambda: Cluster(
-                    initialize_head=True, connect=False, head_node_args={**NODE, **head, "temp_dir": folder}
-                )
-            )
+            started = patiently(lambda: cluster_with_head({**NODE, **head, "temp_dir": folder}))
             try:
                 patiently(lambda: started.add_node(**NODE))
                 started.client = f"ray://127.0.0.1:{head['ray_client_server_port']}"
@@ -109,6 +107,19 @@ def cluster():
                 started.shutdown()
                 wait_until(lambda: not any(map(alive, processes)))
                 signal.signal(signal.SIGTERM, on_term)
+
+
+def cluster_with_head(options):
+    """Start a cluster of one node; leave no process behind where that fails."""
+    from ray.cluster_utils import Cluster
+
+    started = Cluster()
+    try:
+        started.add_node(**options)
+    except BaseException:
+        started.shutdown()
+        raise
+    return started
 
 
 @pytest.fixture(scope="module")
@@ -433,6 +444,13 @@ def divided(shared, number):
     if number == 0:
         raise ZeroDivisionError("secret")
     return shared / number
+
+
+def test_runs_that_end_early_leave_the_process_alive(engine):
+    """Pieces that are done at the moment in which nobody wants them any more do not end Ray's driver."""
+    for _ in range(400):
+        assert len(list(islice(engine.run(add, range(12), shared=1), 1))) == 1
+    assert sorted(engine.run(add, range(3), shared=1)) == [(0, 1), (1, 2), (2, 3)]
 
 
 def test_a_node_killed_mid_job_costs_its_unfinished_parts(cluster, engine, one_machine, tmp_path):

@@ -3,6 +3,10 @@
 Each worker process keeps what it loaded (an encoder, a bank) for as long as
 the job lasts. A piece that is done is fetched at once, so that the loss of the
 node where it was done costs nothing more.
+
+A run that ends early takes no piece back. The few that were handed out are done
+in vain, because Ray may end the whole process where a piece is cancelled at the
+moment in which it is done (ray-project/ray#54798, and still in 2.60).
 """
 
 import time
@@ -132,8 +136,6 @@ class RayEngine:
             raise self._lost(error) from error
         except ConnectionError as error:  # Ray's client, when the cluster is gone
             raise self._lost(error) from error
-        finally:
-            self._call_off(waiting)
 
     def encoder(self, spec: str | Path) -> Encoder:
         """Return an encoder whose sentences are encoded by the cluster."""
@@ -173,14 +175,6 @@ class RayEngine:
                     f"the Ray cluster {self._address.address} has no node left with {self._address.needs()}; "
                     "start one and run the same command again: finished parts are kept"
                 )
-
-    def _call_off(self, waiting: Iterable[Any]) -> None:
-        """Take back pieces that nobody waits for any more."""
-        try:
-            for reference in waiting:
-                self._ray.cancel(reference)
-        except (self._ray.exceptions.RayError, ConnectionError):
-            return  # the cluster is gone, and the pieces with it
 
     def _lost(self, error: Exception) -> EngineError:
         """Say what became of a piece, without its text."""
