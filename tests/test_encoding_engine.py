@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from tabon.bank import TransitionBank
 from tabon.encoders import load_encoder, placement
 from tabon.encoders.batches import batch_size, in_order, mixed_batches, one_length_batches
-from tabon.encoders.forward import REGISTER, LibraryForward, WrittenOut, _softmax, forward_of
+from tabon.encoders.forward import LibraryForward, forward_of
+from tabon.encoders.layers import REGISTER, softmax
 from tabon.encoders.placement import Placement, devices_of
 from tabon.encoders.sentence_transformer import SentenceTransformerEncoder, _tokenizer
 from tabon.encoders.tokens import AT_ONCE, TokenProcesses, Tokens, tokenise, tokenising
+from tabon.encoders.written_out import WrittenOut
 from tabon.errors import BankMismatchError, EncoderError, UnknownNameError
 from tabon.records import Transition
 from tabon.reports import Report
@@ -176,7 +178,7 @@ def test_short_rows_have_the_softmax_of_long_ones(length, size):
     import torch
 
     scores = size * torch.randn(3, 2, length, length, generator=torch.Generator().manual_seed(1))
-    torch.testing.assert_close(_softmax(scores.clone()), scores.double().softmax(-1).float())
+    torch.testing.assert_close(softmax(scores.clone()), scores.double().softmax(-1).float())
 
 
 def test_a_model_that_pools_otherwise_is_run_by_the_library(mpnet, tmp_path):

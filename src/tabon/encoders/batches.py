@@ -34,13 +34,16 @@ class Group(NamedTuple):
     length: int
 
 
+Groups: TypeAlias = tuple[Group, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class TokenBatch:
     """The tokens of some sentences, end to end, those of one length together."""
 
     positions: NDArray[np.int64]  # where the rows belong; what fills it up comes last and has none
     ids: NDArray[np.int64]  # (tokens,)
-    groups: tuple[Group, ...]
+    groups: Groups
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,45 +1,88 @@
 """x ↦ x·W + b: the products that nearly all of a sentence's time goes to.
 
-MKL brings W into the order that its kernels read each time it multiplies, which
-for a few hundred rows is a tenth of the time. Where torch has MKL this is done
-once here, for as many rows as every batch has.
+A library that multiplies brings W into the order that its kernels read, each
+time. Here this is done once, for as many rows as every batch has: by MKL on
+Intel's processors and by oneDNN on AMD's, which is the faster of the two on each.
 """
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeAlias
+import platform
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, cast
 
-from tabon._extras import require
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
 
-Tensor: TypeAlias = Any  # torch.Tensor, an optional import
-Product: TypeAlias = Callable[[Tensor], Tensor]
+CPU_INFO = Path("/proc/cpuinfo")
+NAMES = {  # where torch keeps an order's operations, which multiplies, and which brings W into it
+    "mkl": ("mkl", "_mkl_linear", "_mkl_reorder_linear_weight"),
+    "onednn": ("mkldnn", "_linear_pointwise", "_reorder_linear_weight"),
+}
+
+
+class Product(NamedTuple):
+    """W and b, and W in the order of a library's kernels."""
+
+    weight: Tensor
+    bias: Tensor
+    ordered: Tensor
+    order: str  # "mkl" or "onednn" for so many rows; "" where `ordered` is W itself
+    rows: int
+
+
+def multiplied(x: Tensor, product: Product) -> Tensor:
+    """Return x·W + b; x may have any number of rows."""
+    if product.order == "mkl":
+        found: Tensor = torch.ops.mkl._mkl_linear(  # noqa: SLF001
+            x, product.ordered, product.weight, product.bias, product.rows
+        )
+    elif product.order == "onednn":
+        found = torch.ops.mkldnn._linear_pointwise(x, product.ordered, product.bias, "none", [], "")  # noqa: SLF001
+    else:
+        found = linear(x, product.weight, product.bias)
+    return found
 
 
 def product_with(weight: Tensor, bias: Tensor, rows: int) -> Product:
-    """Return the fastest way to x·W + b for x of so many rows; it takes any other number too.
+    """Return x ↦ x·W + b, at its fastest for x of so many rows.
 
     Args:
         weight: W, (out, in), as torch keeps it.
         bias: b, (out,).
         rows: how many x has as a rule.
     """
-    torch = require("torch", extra="minilm", feature="torch")
-    if weight.device.type != "cpu" or weight.dtype != torch.float32 or not _packs(torch):
-        return partial(torch.nn.functional.linear, weight=weight, bias=bias)
-    packed, multiply = _packed(torch, weight, rows), torch.ops.mkl._mkl_linear  # noqa: SLF001
-    return lambda x: multiply(x, packed, weight, bias, rows)
+    order = fastest_order() if weight.device.type == "cpu" and weight.dtype == torch.float32 else ""
+    return Product(weight, bias, _ordered(weight, order, rows), order, rows)
 
 
-def _packed(torch: Any, weight: Tensor, rows: int) -> Tensor:  # noqa: ANN401
-    """Bring W into MKL's order on one thread, as batches run on one: MKL is fastest where both agree."""
+@cache
+def fastest_order() -> str:
+    """Return whose kernels multiply fastest here; "" on other processors, or where this torch lacks them."""
+    order = {"GenuineIntel": "mkl", "AuthenticAMD": "onednn"}.get(_vendor(), "")
+    return order if order and _is_known(order) else ""
+
+
+def _is_known(order: str) -> bool:
+    """Say whether this torch has both operations of an order; it does not promise these names."""
+    space, *names = NAMES[order]
+    return all(hasattr(getattr(torch.ops, space), name) for name in names)
+
+
+def _vendor() -> str:
+    """Return the processor's maker as it names itself; "" where it does not."""
+    told = CPU_INFO.read_text(encoding="utf-8") if CPU_INFO.exists() else platform.processor()
+    return next((name for name in ("GenuineIntel", "AuthenticAMD") if name in told), "")
+
+
+def _ordered(weight: Tensor, order: str, rows: int) -> Tensor:
+    """Bring W into an order on one thread, as batches run on one: kernels are fastest where both agree."""
+    if not order:
+        return weight
+    space, _, reorder = NAMES[order]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return torch.ops.mkl._mkl_reorder_linear_weight(weight, rows)  # noqa: SLF001
+        return cast("Tensor", getattr(getattr(torch.ops, space), reorder)(weight, rows))
     finally:
         torch.set_num_threads(threads)
-
-
-def _packs(torch: Any) -> bool:  # noqa: ANN401  # a module
-    """Say whether this torch can keep a matrix in MKL's order; these names are not promised by it."""
-    return hasattr(torch.ops.mkl, "_mkl_reorder_linear_weight") and hasattr(torch.ops.mkl, "_mkl_linear")
