@@ -23,6 +23,23 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason="heavy: run by `make test-all`"))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable():
+    """Let a failure over text that is no UTF-8 be told: xdist would end the whole run over it."""
+    return told((yield))
+
+
+def told(value):
+    """Return a report with half characters written as question marks."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {told(key): told(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(told, value))
+    return value
+
+
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch):
     """Refuse every connection that leaves the machine."""

