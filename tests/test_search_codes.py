@@ -35,7 +35,7 @@ def stored():
     rows = rows[np.argsort(cell, kind="stable")].astype(np.float16)
     starts = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=CELLS))])
     coder = trained_coder(rows[::3].astype(np.float32))
-    return rows, Cells(centroids, starts, 9), Codes(coder, coder.codes(rows.astype(np.float32)), starts)
+    return rows, Cells(centroids, starts, 0.6), Codes(coder, coder.codes(rows.astype(np.float32)), starts)
 
 
 def index_of(stored, **parts):
@@ -136,7 +136,7 @@ def test_rows_that_all_have_one_code_are_looked_at_themselves(stored):
     codes = Codes(stored[2].coder, np.zeros((len(rows), DIMENSION // 4), dtype=np.uint8), starts)
     asked = crowded(5, 4)
     copies = Copies.of(np.arange(len(rows)), len(rows))
-    by_codes = HalfIndex(half, copies, cells=Cells(centroids, starts, 1), codes=codes)
+    by_codes = HalfIndex(half, copies, cells=Cells(centroids, starts, 0.0), codes=codes)
     expected = HalfIndex(half, copies).search(asked, 10)
     np.testing.assert_array_equal(by_codes.search(asked, 10).rows, expected.rows)
 

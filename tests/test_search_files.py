@@ -19,7 +19,7 @@ from tabon.search import PreparedSearch, open_search, repeats, scanning, sketchi
 from tabon.search.files import IndexFiles
 from tabon.search.half_index import Copies, HalfIndex
 from tabon.search.index_files import Block, index_from, read_index, write_index
-from tabon.search.ivf import Cells, cells_of, enough_probes, number_of_cells, sampled_rows, trained_centroids
+from tabon.search.ivf import Cells, cells_of, enough_margin, number_of_cells, sampled_rows, trained_centroids
 from tabon.search.repeats import SeenRows
 from tabon.search.scanning import Run, faiss_scan, numpy_scan, to_single
 from tabon.search.sketching import Sketch, principal_basis, sketched
@@ -249,7 +249,7 @@ def test_cells_give_exact_distances_of_real_rows(bank, folder):
 def test_a_query_that_wants_more_than_its_cells_hold_looks_further(bank, folder):
     """All rows can be asked for, however few the cells hold."""
     ours = IndexFiles(f"index:{folder}").section(bank, "findings", "novelty").index
-    cells = Cells(ours.cells.centroids, ours.cells.starts, 1)
+    cells = Cells(ours.cells.centroids, ours.cells.starts, 0.0)
     narrow = HalfIndex(ours.vectors, ours._copies, sketch=ours.sketch, cells=cells)
     found = narrow.search(unit(np.random.default_rng(2), (3, 256)), len(narrow))
     assert [sorted(rows) for rows in found.rows.tolist()] == [list(range(len(narrow)))] * 3
@@ -277,13 +277,25 @@ def test_measured_recall_is_the_recall(tmp_path):
     assert 1 <= told["probes"] < told["cells"] == 64
 
 
-def test_the_fewest_cells_that_reach_the_goal_are_taken():
-    """A neighbour in the n-th nearest cell needs n cells."""
-    cells = Cells(np.eye(4, dtype=np.float32), np.arange(5), 4)
+def test_the_least_margin_that_reaches_the_goal_is_taken():
+    """A neighbour in a cell that is 0.4 less like the query than its nearest needs a margin of 0.4."""
+    cells = Cells(np.eye(4, dtype=np.float32), np.arange(5), 0.0)
     query = np.array([[0.9, 0.5, 0.3, 0.1]], dtype=np.float32)
-    assert enough_probes(cells, query, np.array([[0, 0, 1, 0]])).probes == 2
-    assert enough_probes(cells, query, np.array([[0, 0, 0]])).probes == 1
-    assert enough_probes(cells, query, np.zeros((1, 0), dtype=np.int64)).recall == 1.0
+    told = enough_margin(cells, query, np.array([[0, 0, 1, 0]]))
+    assert told.margin == pytest.approx(0.4, abs=2e-4)
+    assert (told.probes, told.recall) == (2.0, 1.0)
+    assert enough_margin(cells, query, np.array([[0, 0, 0]])).margin == 0.0
+    assert enough_margin(cells, query, np.zeros((1, 0), dtype=np.int64)).recall == 1.0
+
+
+def test_a_query_far_from_all_cells_looks_at_more_of_them():
+    """The margin is of similarity, so that few cells are near for a near query and many for a far one."""
+    cells = Cells(np.eye(4, dtype=np.float32), np.array([0, 5, 5, 9, 12]), 0.2)
+    near, far = np.array([[0.9, 0.3, 0.2, 0.2], [0.5, 0.5, 0.5, 0.45]], dtype=np.float32)
+    [[alone], several] = cells.nearest(np.stack([near, far]), 3)
+    assert (alone, several.tolist()) == (0, [0, 1, 2, 3])
+    [more] = cells.nearest(near[None], 6)  # one cell has five rows only, the next has none
+    assert more.tolist() == [0, 1, 2]
 
 
 def test_most_rows_are_in_their_nearest_cell():

@@ -20,12 +20,13 @@ from tabon.errors import BadInputError
 from tabon.search.codes import KEPT, Coder, Codes, can_code, trained_coder
 from tabon.search.half_index import Copies, HalfIndex
 from tabon.search.ivf import (
+    ALL,
     NEIGHBOURS,
     SEED,
     Cells,
     blocks_of,
     cells_of,
-    enough_probes,
+    enough_margin,
     number_of_cells,
     sampled_rows,
     trained_centroids,
@@ -36,7 +37,7 @@ from tabon.search.sketching import Sketch, principal_basis, sketched
 from tabon.sentence_sets import Ids, Progress
 from tabon.transitions import Transitions
 
-INDEX_FORMAT = 1
+INDEX_FORMAT = 2
 PRECISION = "float16"
 LARGE = frozenset({"directions", "sketches", "codes"})  # checked by `tabon bank verify` only
 AXES_SAMPLE = 32_768  # rows that the axes of sketches and codes are taken from
@@ -176,11 +177,11 @@ def _laid_out(matrix: HalfMatrix, open_spool: OpenSpool, progress: Progress | No
     centroids = trained_centroids(to_single(matrix[train]), number)
     cell = cells_of(matrix, centroids, progress)
     starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(cell, minlength=number))])
-    cells = Cells(centroids, starts, number)
+    cells = Cells(centroids, starts, ALL)
     queries = to_single(matrix[held])
     others = _others(matrix, sketch, queries, held)
-    measured = enough_probes(cells, queries, cell[others].astype(np.int64))
-    cells, order = replace(cells, probes=measured.probes), np.argsort(cell, kind="stable")
+    measured = enough_margin(cells, queries, cell[others].astype(np.int64))
+    cells, order = replace(cells, margin=measured.margin), np.argsort(cell, kind="stable")
     codes = _coded(matrix, train, open_spool, cells, order)
     facts = {
         "cells": number,
@@ -270,7 +271,7 @@ def index_from(file: BankFile, *, use_cells: bool) -> HalfIndex | None:
     sketch = Sketch(arrays["basis"], arrays["sketches"])
     if not use_cells:
         return HalfIndex(arrays["directions"], copies, sketch=sketch)
-    cells = Cells(np.array(arrays["centroids"]), arrays["cells"], ivf["probes"])  # in memory: all are read
+    cells = Cells(np.array(arrays["centroids"]), arrays["cells"], ivf["margin"])  # in memory: all are read
     codes = None
     if ivf.get("codes"):
         coder = Coder(arrays["code_basis"], arrays["code_points"])
