@@ -47,6 +47,7 @@ SETTINGS = SimulationSettings(patients=40, splits=(0.5, 0.0, 0.5))
 RECORDS = list(simulate_transitions(SETTINGS, "train"))
 TRANSITIONS = [transition_from_record(record) for record in RECORDS]
 PART = 4  # queries a part
+FREE = 4  # pieces that are done before the others stand still
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
 SENTENCES = [f"Finding number {number} is {'very ' * (number % 7)}stable." for number in range(2000)]
 
@@ -458,10 +459,10 @@ def test_a_node_killed_mid_job_costs_its_unfinished_parts(cluster, engine, one_m
     victim, raylet = working_node(cluster, engine, tmp_path / "before")
     for attempt in range(3):
         out, log, gate = (tmp_path / f"{name}-{attempt}" for name in ("out.jsonl", "log", "gate"))
-        noted = NotingEngine(engine, log, gate=gate, free=4)
+        noted = NotingEngine(engine, log, gate=gate, free=FREE)
         with ThreadPoolExecutor(1) as pool:
             answer = pool.submit(select_on, noted, one_machine, out)
-            given = came_true(lambda: mid_piece(log, raylet) and len(kept_in(out)) >= 2, seconds=40)  # noqa: B023
+            given = came_true(lambda: at_the_gate(log, raylet) and len(kept_in(out)) >= 2, seconds=40)  # noqa: B023
             if given:
                 kill_node(victim)
             kept = kept_in(out)
@@ -491,8 +492,11 @@ def working_node(cluster, engine, log):
     return node, raylet
 
 
-def mid_piece(log, node):
-    """Say whether a node has begun a piece that it has not ended."""
+def at_the_gate(log, node):
+    """Say whether a node stands still in a piece: none is free any more, and those that were are done."""
+    if len(notes(log, "end")) < FREE:
+        return False
+    time.sleep(2)
     begun, ended = (
         [piece for piece, where in notes(log, what) if where == node] for what in ("start", "end")
     )
