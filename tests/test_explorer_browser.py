@@ -252,6 +252,25 @@ def test_keys_lead_through_list_and_studies(browser, report, data):
         assert page.evaluate("() => document.activeElement.id") == "q"
 
 
+QUICK = """(keys) => {
+  document.activeElement.click();
+  for (const key of keys) document.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+}"""
+
+
+@pytest.mark.parametrize(("keys", "study", "focus"), [("/", None, "q"), ("jj", 2, "study-title")])
+def test_keys_faster_than_the_page_are_not_lost(browser, report, data, keys, study, focus):
+    """A key that comes before the page has shown what the last one asked for starts from there."""
+    with opened(browser, report.as_uri()) as page:
+        page.keyboard.press("j")
+        page.evaluate(QUICK, keys)
+        page.wait_for_timeout(200)  # the events of the keys have come by now
+        assert page.locator("#list").is_visible() == (study is None)
+        if study is not None:
+            page.wait_for_selector(f"#study-title:text-is('Study {data['studies'][study]['id']}')")
+        assert page.evaluate("() => document.activeElement.id") == focus
+
+
 def test_the_last_study_is_an_end(shared, data):
     """Going on at the end stays there and says so."""
     last = data["studies"][-1]

@@ -110,9 +110,17 @@
   let overview = null;
   let embedded = null; // the studies inside the page, by number; null where they are fetched
   let state = new URLSearchParams();
+  let lastHash = ""; // the hash that the state was last in step with
   let shown = []; // the studies that pass the filters, in order
   let opened = null; // the study on the screen
   let cursor = null; // the number of the study that the list stands at
+
+  /** Take the state from the address where it moved: keys may come before its event does. */
+  function readHash() {
+    if (location.hash === lastHash) return;
+    lastHash = location.hash;
+    state = new URLSearchParams(lastHash.slice(1));
+  }
 
   /** Return the hash of the present state with some keys changed; null removes one. */
   function hashWith(changes) {
@@ -136,6 +144,7 @@
     } catch {
       // an odd frame: the page still works, only the link is not kept
     }
+    lastHash = location.hash;
     state = new URLSearchParams(hash.slice(1));
     show();
   }
@@ -1450,7 +1459,7 @@
 
   /** Load the overview and show the first state. */
   async function start() {
-    state = new URLSearchParams(location.hash.slice(1));
+    readHash();
     byId("token").hidden = true;
     byId("facts").textContent = "The studies are on their way.";
     try {
@@ -1551,6 +1560,7 @@
     )
       return;
     if (!byId("token").hidden) return;
+    readHash();
     const draft =
       /^[0-9]$/.test(event.key) && opened ? opened.drafts.find((one) => one.number === Number(event.key)) : undefined;
     if (!draft && !Object.hasOwn(ACTIONS, event.key)) return;
@@ -1569,7 +1579,7 @@
     openFilters();
     wide.addEventListener("change", openFilters);
     window.addEventListener("hashchange", () => {
-      state = new URLSearchParams(location.hash.slice(1));
+      readHash();
       show();
     });
     document.addEventListener("keydown", onKey);
