@@ -69,14 +69,17 @@ def test_anything_but_the_optimum_is_an_error(monkeypatch):
         optimal_plans(np.random.default_rng(0).random((12, 11)))
 
 
-@given(st.integers(2, 9), st.booleans(), st.integers(0, 2**32 - 1), st.sampled_from([None, 2, 3, 40]))
-def test_sorting_for_two_sentences_finds_the_solver_s_plan(others, flipped, seed, levels):
-    """Where a side has two sentences the plan has the simplex's bits, ties or not."""
-    costs = random_cost((8, 2, others), seed, levels=levels)
+simple_shapes = st.tuples(st.just(2), st.integers(2, 9)) | st.sampled_from(sorted(transport.COUNTED))
+
+
+@given(simple_shapes, st.booleans(), st.integers(0, 2**32 - 1), st.sampled_from([None, 2, 3, 40]))
+def test_simple_shapes_get_the_solver_s_plan(shape, flipped, seed, levels):
+    """Where a plan is found without the simplex it has the simplex's bits, ties or not."""
+    costs = random_cost((transport.MANY, *shape), seed, levels=levels)
     costs = costs.swapaxes(1, 2) if flipped else costs
     solved = np.empty(costs.shape)
-    transport._solve(np.ascontiguousarray(costs), solved, np.arange(8))
-    np.testing.assert_array_equal(optimal_plans(costs), solved / (2 * others))
+    transport._solve(np.ascontiguousarray(costs), solved, np.arange(len(costs)))
+    np.testing.assert_array_equal(optimal_plans(costs), solved / (shape[0] * shape[1]))
 
 
 @given(shapes, st.integers(0, 2**32 - 1), st.sampled_from([None, 2, 3]))
@@ -91,11 +94,12 @@ def test_no_plan_is_dearer_than_pot_s(shape, seed, levels):
         assert set(flows.sum(axis=0)) == {shape[0]}
 
 
-def test_clear_plans_of_two_need_no_solver(monkeypatch):
-    """Only ties go to the simplex where a side has two sentences."""
+@pytest.mark.parametrize("shape", [(2, 5), (5, 2), *sorted(transport.COUNTED), (6, 3)])
+def test_clear_plans_of_simple_shapes_need_no_solver(monkeypatch, shape):
+    """Only ties go to the simplex where the shape is simple."""
     asked = []
     monkeypatch.setattr(transport, "_solve", lambda _costs, _flows, which: asked.extend(which.tolist()))
-    costs = random_cost((50, 2, 5), 1)
+    costs = random_cost((transport.MANY, *shape), 1)
     costs[[3, 17]] = 0.5
     optimal_plans(costs)
     assert asked == [3, 17]

@@ -24,7 +24,7 @@ from tabon.encoders.protocol import Matrix
 from tabon.errors import EmptySectionError
 from tabon.sentence_sets import Ids, RaggedSets
 
-STACK_NUMBERS = 800_000  # numbers in one stack at most: some three megabytes
+STACK_NUMBERS = 1_000_000  # numbers in one stack at most: some four megabytes
 THREAD_STACK_NUMBERS = 4_000_000  # in threads: at each step a stack may wait for the interpreter's lock
 THREADED_NUMBERS = 4_000_000  # with fewer numbers in all, threads are not worth their start
 MOST_THREADS = 4  # more wait for the interpreter's lock, which the transport solver needs pair by pair
