@@ -127,6 +127,8 @@ def embed(
 
 def _fill(table: SentenceTable, rows: Iterable[int], known: Mapping[str, Matrix]) -> list[int]:
     """Fill in the rows that are known and return the others."""
+    if not known:
+        return list(rows)
     missing = []
     for row in rows:
         vector = known.get(table.sentences[row])
@@ -146,12 +148,13 @@ def _encode(
 ) -> None:
     """Encode rows some thousands at a time, and keep each lot before the next.
 
-    Lots are of like length, which lets an encoder fill its batches.
+    Several lots are of like length each, which lets an encoder fill its batches.
     """
-    by_length = sorted(missing, key=lambda row: len(table.sentences[row]))
     size = int(getattr(encoder, "lot", ENCODE_AT_ONCE))
+    if len(missing) > size:
+        missing = sorted(missing, key=lambda row: len(table.sentences[row]))
     for start in range(0, len(missing), size):
-        rows = by_length[start : start + size]
+        rows = missing[start : start + size]
         lot = [table.sentences[row] for row in rows]
         vectors = checked_rows(encoder.encode(lot), len(lot), encoder.fingerprint.dimension)
         if store is not None:

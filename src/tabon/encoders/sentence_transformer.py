@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon._extras import require
-from tabon.encoders.batches import TokenBatch, in_order, mixed_batches
+from tabon.encoders.batches import Batches, TokenBatch, in_order, mixed_batches
 from tabon.encoders.forward import Forward, forward_of
 from tabon.encoders.model_folder import load_model, settings_hash, weights_hash
 from tabon.encoders.placement import PROBES, Placement, cosine_error, devices_of
@@ -90,14 +90,16 @@ class SentenceTransformerEncoder:
     def _rows(self, sentences: list[str], forwards: tuple[tuple[Forward, str], ...], tokens: int) -> Matrix:
         """Tokenise, put into batches, and run them on these copies of the model in turn."""
         rows = np.empty((len(sentences), int(self._model.get_embedding_dimension())), dtype=np.float32)
+        put_together = forwards[0][0].batches
+        order = _order(sentences, put_together)
         with (
-            self._tokenising.ahead(sentences) as lots,
+            self._tokenising.ahead([sentences[place] for place in order.tolist()]) as lots,
             self._workers() as (pool, under_way),
         ):
-            batches = forwards[0][0].batches(lots, tokens)
+            batches = put_together(lots, tokens)
             work = (_Work(*placed, batch) for placed, batch in zip(cycle(forwards), batches, strict=False))
             for positions, vectors in in_order(pool, self._run, work, under_way):
-                rows[positions] = vectors
+                rows[order[positions]] = vectors
         return rows
 
     @contextmanager
@@ -118,6 +120,13 @@ class SentenceTransformerEncoder:
             vectors = work.forward(ids, work.batch.groups)[: len(work.batch.positions)]
         rows: Matrix = vectors.cpu().numpy()
         return work.batch.positions, rows
+
+
+def _order(sentences: list[str], put_together: Batches) -> NDArray[np.int64]:
+    """Return the order in which sentences are encoded: mixed batches are fastest of nearly one length."""
+    if put_together is not mixed_batches:
+        return np.arange(len(sentences))
+    return np.argsort([len(sentence) for sentence in sentences], kind="stable")
 
 
 def _tokenizer(model: Any, limit: int) -> Any:  # noqa: ANN401  # a tokenizers.Tokenizer
