@@ -298,6 +298,17 @@ def test_a_query_far_from_all_cells_looks_at_more_of_them():
     assert more.tolist() == [0, 1, 2]
 
 
+def test_a_query_near_one_cell_alone_looks_at_others_too():
+    """One of 32 cells at least, the nearest ones, and the share that is told counts them."""
+    centroids = unit(np.random.default_rng(3), (128, 16))
+    cells = Cells(centroids, np.arange(129), 0.0)
+    query = centroids[5]
+    order = np.argsort(-(centroids @ query))
+    assert {*cells.near(query, 1).tolist()} == {*order[:4].tolist()}
+    told = enough_margin(cells, query[None], np.array([[5, order[1], order[3], order[9]] + [5] * 996]))
+    assert (told.probes, told.recall) == (4.0, 0.999)
+
+
 def test_most_rows_are_in_their_nearest_cell():
     """Looking at some groups of cells only, nearly every row still gets the nearest cell."""
     rng = np.random.default_rng(7)

@@ -113,7 +113,7 @@ class Codes:
         one that fits are left out. So there may be few, though hardly ever.
         """
         turned, looked, width = self._turned(queries), _side_by_side(cells), max(KEPT, 2 * k)
-        threads = max(1, _faiss().omp_get_max_threads())
+        threads = threads_of_faiss()
         shares = [np.where(looked % threads == share, looked, -1) for share in range(threads)]
         with ThreadPoolExecutor(threads) as pool:
             found = list(pool.map(partial(_nearest, self._all, turned, width), shares))
@@ -162,6 +162,11 @@ def _nearest(lists: Any, queries: Matrix, width: int, cells: Ids) -> tuple[Matri
     faiss.omp_set_num_threads(1)  # of this thread: there are as many of them already
     lists.search_preassigned_c(len(queries), asked, width + 1, looked, *rest, False, settings)
     return np.where(row < 0, np.float32(-np.inf), similarity), row
+
+
+def threads_of_faiss() -> int:
+    """Return how many threads FAISS may use, which are as many as anything here may."""
+    return max(1, int(_faiss().omp_get_max_threads()))
 
 
 def _faiss() -> Any:  # noqa: ANN401

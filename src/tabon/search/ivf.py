@@ -7,7 +7,7 @@ measured on rows that the sample does not have.
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, log2
 from typing import cast
 
@@ -24,6 +24,7 @@ ROWS_AT_ONCE = 4096
 NEIGHBOURS = 10  # of recall@10
 HELD_OUT = 1000
 TARGET = 0.997  # on held-out rows, so that other queries, and codes, reach 0.99
+CELLS_A_LOOK = 32  # a query looks at one of so many cells at least, however far the others are behind
 DIGITS = 4  # of a margin
 ALL = 2.0  # no cell is that much less like a query than another
 SEED = 0
@@ -35,7 +36,8 @@ class Cells:
     """Where the rows of each cell lie, and which cells a query looks at.
 
     Those that are hardly less like it than its nearest one. A query that is far from
-    everything has many such cells, and its neighbours are spread over them.
+    everything has many such cells, and its neighbours are spread over them. Some cells
+    are looked at in any case: now and then a query is near to a cell that has none of its neighbours.
     """
 
     centroids: Matrix  # (cells, d), unit
@@ -53,11 +55,17 @@ class Cells:
 
     def nearest(self, queries: Matrix, k: int) -> list[Ids]:
         """Return the cells that each query looks at; more where these hold under k rows."""
-        return [self._near(self.behind(query), k) for query in queries]
+        return [self.near(query, k) for query in queries]
 
-    def _near(self, behind: Matrix, k: int) -> Ids:
-        """Return the cells within the margin, or as many as it takes to hold k rows."""
-        near = np.flatnonzero(behind <= np.float32(self.margin))
+    def reach(self, behind: Matrix) -> np.float32:
+        """Return how far behind its nearest cell a query looks."""
+        fewest = max(1, len(behind) // CELLS_A_LOOK)
+        return max(np.float32(self.margin), np.float32(np.partition(behind, fewest - 1)[fewest - 1]))
+
+    def near(self, query: Matrix, k: int) -> Ids:
+        """Return the cells within reach, or as many as it takes to hold k rows."""
+        behind = self.behind(query)
+        near = np.flatnonzero(behind <= self.reach(behind))
         sizes = np.diff(self.starts)
         if sizes[near].sum() >= k:
             return near
@@ -171,7 +179,7 @@ def blocks_of(rows: int) -> Iterator[slice]:
 
 
 def enough_margin(cells: Cells, queries: Matrix, neighbour_cells: Ids) -> Recall:
-    """Return the least margin whose cells hold the wanted share of the true neighbours.
+    """Return the least margin that alone holds the wanted share of the true neighbours.
 
     Args:
         cells: the partition; its `margin` is not looked at.
@@ -183,7 +191,7 @@ def enough_margin(cells: Cells, queries: Matrix, neighbour_cells: Ids) -> Recall
     behind = np.stack([cells.behind(query) for query in queries])
     needed = np.take_along_axis(behind, neighbour_cells, axis=1)
     least = np.sort(needed, axis=None)[ceil(TARGET * needed.size) - 1]
-    margin = ceil(least * 10**DIGITS) / 10**DIGITS
-    near = np.float32(margin)
-    probes = float((behind <= near).sum(axis=1).mean())
-    return Recall(margin, round(probes, 1), float((needed <= near).mean()), len(queries))
+    cells = replace(cells, margin=ceil(least * 10**DIGITS) / 10**DIGITS)
+    reach = np.array([[cells.reach(one)] for one in behind])
+    probes = float((behind <= reach).sum(axis=1).mean())
+    return Recall(cells.margin, round(probes, 1), float((needed <= reach).mean()), len(queries))

@@ -71,7 +71,7 @@ def _near(query: Matrix, rows: HalfMatrix, bounds: Matrix, place: Ids, k: int) -
     return row[: len(near)][near]
 
 
-def within_reach(query: Matrix, rows: HalfMatrix, named: Ids, k: int) -> Ids:
+def within_reach(query: Matrix, named: Ids, rows: HalfMatrix, k: int) -> Ids:
     """Return those of some rows that can be among the k nearest of them; not by BLAS, as in `Cells.order`."""
     similarity = np.einsum("rd,d->r", to_single(rows[named]), query)
     near: Ids = named[similarity >= kth_largest(similarity, k) - slack_of(len(query))]
