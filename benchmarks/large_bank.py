@@ -37,7 +37,7 @@ from timing import Line, best_of, faster, share
 
 SECTION, DISTANCE, K = "findings", "novelty", 10
 BOUND_MB = 1500  # of memory that is no file's: the float16 matrix alone takes 7,680
-DRAFTS, REPETITIONS, TIMED = 5, 3, 8
+DRAFTS, REPETITIONS, TIMED = 5, 3, 20
 # patients, transitions, queries; what makes an index was chosen on earlier queries
 QUICK, FULL = (600, 20_000, slice(20)), (38_000, 11_500_000, slice(140, 240))
 

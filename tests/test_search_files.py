@@ -249,7 +249,7 @@ def test_cells_give_exact_distances_of_real_rows(bank, folder):
 def test_a_query_that_wants_more_than_its_cells_hold_looks_further(bank, folder):
     """All rows can be asked for, however few the cells hold."""
     ours = IndexFiles(f"index:{folder}").section(bank, "findings", "novelty").index
-    cells = Cells(ours.cells.centroids, ours.cells.starts, 0.0)
+    cells = Cells(ours.cells.means, ours.cells.starts, 0.0)
     narrow = HalfIndex(ours.vectors, ours._copies, sketch=ours.sketch, cells=cells)
     found = narrow.search(unit(np.random.default_rng(2), (3, 256)), len(narrow))
     assert [sorted(rows) for rows in found.rows.tolist()] == [list(range(len(narrow)))] * 3
@@ -309,14 +309,22 @@ def test_a_query_near_one_cell_alone_looks_at_others_too():
     assert (told.probes, told.recall) == (4.0, 0.999)
 
 
+def test_a_cell_of_spread_rows_comes_before_one_that_is_as_like():
+    """Rows around a short mean differ more, so the nearest of them may be nearer; an empty cell has none."""
+    means = np.array([[0.5, np.sqrt(0.75)], [0.5, 0.0], [0.0, 0.0]], dtype=np.float32)
+    behind = Cells(means, np.array([0, 4, 9, 9]), 0.0).behind(np.array([1.0, 0.0], dtype=np.float32))
+    np.testing.assert_allclose(behind, np.array([0.3, 0.0, 0.3]) * np.sqrt(0.75) + [0, 0, 0.5], atol=1e-6)
+
+
 def test_most_rows_are_in_their_nearest_cell():
     """Looking at some groups of cells only, nearly every row still gets the nearest cell."""
     rng = np.random.default_rng(7)
     rows = unit(rng, (40, 24))[rng.integers(40, size=4000)] + 0.15 * rng.standard_normal((4000, 24))
     rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
     centroids = trained_centroids(to_single(rows), 64)
-    near = cells_of(rows, centroids, None)
+    near, means = cells_of(rows, centroids, None)
     assert (near == (to_single(rows) @ centroids.T).argmax(axis=1)).mean() > 0.9
+    np.testing.assert_allclose(means[3], to_single(rows)[near == 3].mean(axis=0), atol=1e-5)
 
 
 def test_centroids_are_the_same_for_the_same_sample():

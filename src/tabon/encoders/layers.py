@@ -1,7 +1,7 @@
 """The layers of BERT and MPNet as one function of a batch, which torch can run without Python.
 
-Threads that run batches side by side would wait for each other at Python's lock,
-a dozen times a layer. TorchScript runs the same operations in the same order
+Threads that run batches side by side, on processors or on a GPU, would wait for each
+other at Python's lock, a dozen times a layer. TorchScript runs the same operations in the same order
 without it, to the same bits. So this is written in the part of Python that
 TorchScript reads.
 """

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, normalize
 
 from tabon.encoders.batches import Batches, Groups, mixed_batches, one_length_batches
-from tabon.encoders.layers import Layer, Norm, Span, through_layers, without_python
+from tabon.encoders.layers import Layer, Norm, Span, without_python
 from tabon.encoders.products import Product, product_with
 
 
@@ -28,7 +28,7 @@ class WrittenOut:
         self._heads = inner.config.num_attention_heads
         self._tokens = tokens
         self._layers = [self._layer(layer) for layer in inner.encoder.layer]
-        self._through = without_python() if inner.device.type == "cpu" else through_layers
+        self._through = without_python()
 
     @property
     def batches(self) -> Batches:

@@ -6,10 +6,11 @@ quantiser). FAISS adds up the points of 32 rows at a time. What it finds nearest
 again from the rows themselves: codes cost recall, never a distance.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -113,10 +114,9 @@ class Codes:
         one that fits are left out. So there may be few, though hardly ever.
         """
         turned, looked, width = self._turned(queries), _side_by_side(cells), max(KEPT, 2 * k)
-        threads = threads_of_faiss()
+        threads = max(1, _faiss().omp_get_max_threads())
         shares = [np.where(looked % threads == share, looked, -1) for share in range(threads)]
-        with ThreadPoolExecutor(threads) as pool:
-            found = list(pool.map(partial(_nearest, self._all, turned, width), shares))
+        found = list(workers().map(partial(_nearest, self._all, turned, width), shares))
         return _best(found, width)
 
     def candidates_in_parts(self, queries: Matrix, cells: Sequence[Ids], k: int) -> list[Ids]:
@@ -164,9 +164,15 @@ def _nearest(lists: Any, queries: Matrix, width: int, cells: Ids) -> tuple[Matri
     return np.where(row < 0, np.float32(-np.inf), similarity), row
 
 
-def threads_of_faiss() -> int:
-    """Return how many threads FAISS may use, which are as many as anything here may."""
-    return max(1, int(_faiss().omp_get_max_threads()))
+def workers() -> ThreadPoolExecutor:
+    """Return threads that wait for work; fresh ones would bring fresh memory into every search."""
+    return _workers_of(os.getpid())
+
+
+@cache
+def _workers_of(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  # a forked process has no threads
+    """Make the threads of a process."""
+    return ThreadPoolExecutor(os.cpu_count())
 
 
 def _faiss() -> Any:  # noqa: ANN401

@@ -69,7 +69,7 @@ class IndexFiles:
             )
         search = str(file.facts["precision"])
         if index is not None and index.cells is not None:
-            search += f"-ivf{index.cells.margin}/{len(index.cells.centroids)}"
+            search += f"-ivf{index.cells.margin}/{len(index.cells.means)}"
             search += "" if index.codes is None else "-codes"
         return SectionBank(index, file.arrays["rows"], file.arrays["zero_rows"], search)
 

@@ -5,7 +5,6 @@ The distances that count are worked out from the stored rows by
 for the rows as they are stored; with cells it is exact over the cells looked at.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +15,7 @@ from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
 from tabon.nearest import Neighbours, check_neighbours, pair_distances
 from tabon.search import scanning
-from tabon.search.codes import Codes, threads_of_faiss
+from tabon.search.codes import Codes, workers
 from tabon.search.ivf import Cells
 from tabon.search.scanning import HalfMatrix, Run, Scan, best_scan, faiss_scan, only, runs_of, to_single
 from tabon.search.sketching import Sketch, within_reach
@@ -121,10 +120,9 @@ class HalfIndex:
 
     def _by_codes(self, codes: Codes, cells: Cells, queries: Matrix, k: int) -> tuple[Ids, Ids]:
         """Measure what codes say is near; a query to which they name too few rows looks at the rows."""
-        with ThreadPoolExecutor(threads_of_faiss()) as pool:
-            looked = list(pool.map(partial(cells.near, k=k), queries))
-            named = codes.candidates(queries, looked, k)
-            near = list(pool.map(partial(within_reach, rows=self.vectors, k=k), queries, named))
+        looked = list(workers().map(partial(cells.near, k=k), queries))
+        named = codes.candidates(queries, looked, k)
+        near = list(workers().map(partial(within_reach, rows=self.vectors, k=k), queries, named))
         left = frozenset(number for number, rows in enumerate(named) if len(rows) < k)
         found = [(np.full(len(rows), one), rows) for one, rows in enumerate(near) if one not in left]
         if left:

@@ -175,9 +175,9 @@ def _laid_out(matrix: HalfMatrix, open_spool: OpenSpool, progress: Progress | No
     number = min(number, len(train))
     sketch = _sketched(matrix, train, open_spool)
     centroids = trained_centroids(to_single(matrix[train]), number)
-    cell = cells_of(matrix, centroids, progress)
+    cell, means = cells_of(matrix, centroids, progress)
     starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(cell, minlength=number))])
-    cells = Cells(centroids, starts, ALL)
+    cells = Cells(means, starts, ALL)
     queries = to_single(matrix[held])
     others = _others(matrix, sketch, queries, held)
     measured = enough_margin(cells, queries, cell[others].astype(np.int64))
@@ -233,7 +233,7 @@ def _write_blobs(out: ArrayWriter, kept: _Collected, layout: _Layout) -> dict[st
     if layout.sketch is not None and layout.cells is not None:
         out.add("sketches", _stored(layout.sketch.rows, layout.order))
         out.add("basis", [layout.sketch.basis.astype("<f4")])
-        out.add("centroids", [layout.cells.centroids.astype("<f4")])
+        out.add("means", [layout.cells.means.astype("<f4")])
         out.add("cells", [layout.cells.starts.astype("<i8")])
     if layout.codes is not None:
         out.add("codes", _stored(layout.codes.codes, layout.order))
@@ -271,7 +271,7 @@ def index_from(file: BankFile, *, use_cells: bool) -> HalfIndex | None:
     sketch = Sketch(arrays["basis"], arrays["sketches"])
     if not use_cells:
         return HalfIndex(arrays["directions"], copies, sketch=sketch)
-    cells = Cells(np.array(arrays["centroids"]), arrays["cells"], ivf["margin"])  # in memory: all are read
+    cells = Cells(np.array(arrays["means"]), arrays["cells"], ivf["margin"])  # in memory: all are read
     codes = None
     if ivf.get("codes"):
         coder = Coder(arrays["code_basis"], arrays["code_points"])
