@@ -99,6 +99,21 @@ def test_neither_company_nor_threads_change_what_is_found(stored, seed, size, th
         np.testing.assert_array_equal(first, third)
 
 
+def test_as_many_threads_work_as_are_asked_for(stored):
+    """A search keeps to the number of threads, and leaves the number as it was."""
+    _, cells, codes = stored
+    asked, before = crowded(3, 8), faiss.omp_get_max_threads()
+    try:
+        for threads in (1, 3, 2):
+            faiss.omp_set_num_threads(threads)
+            codes.candidates(asked, cells.nearest(asked, 5), 5)
+            codes.candidates_in_parts(asked, cells.nearest(asked, 5), 5)
+            assert faiss.omp_get_max_threads() == threads
+            assert codes_module.workers()._max_workers == threads
+    finally:
+        faiss.omp_set_num_threads(before)
+
+
 def test_codes_cost_recall_and_never_a_distance(stored, monkeypatch):
     """With room for every row the result is that of the cells, bit for bit; with less, distances are true."""
     _, _, codes = stored

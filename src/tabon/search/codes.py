@@ -114,7 +114,7 @@ class Codes:
         one that fits are left out. So there may be few, though hardly ever.
         """
         turned, looked, width = self._turned(queries), _side_by_side(cells), max(KEPT, 2 * k)
-        threads = max(1, _faiss().omp_get_max_threads())
+        threads = _threads()
         shares = [np.where(looked % threads == share, looked, -1) for share in range(threads)]
         found = list(workers().map(partial(_nearest, self._all, turned, width), shares))
         return _best(found, width)
@@ -125,7 +125,8 @@ class Codes:
         found = []
         for part in range(PARTS):
             lists = self._lists(range(part, len(self.starts) - 1, PARTS))
-            found.append(_nearest(lists, turned, width, np.where(looked % PARTS == part, looked, -1)))
+            inside = np.where(looked % PARTS == part, looked, -1)
+            found.append(workers().submit(_nearest, lists, turned, width, inside).result())
         return _best(found, width)
 
     def _turned(self, queries: Matrix) -> Matrix:
@@ -151,7 +152,8 @@ def _best(found: Sequence[tuple[Matrix, Ids]], width: int) -> list[Ids]:
 def _nearest(lists: Any, queries: Matrix, width: int, cells: Ids) -> tuple[Matrix, Ids]:  # noqa: ANN401
     """Return similarity and row of the nearest codes in some cells, one more than `width` of each query.
 
-    A cell -1 is none. Where there are fewer rows the similarity is minus infinity.
+    A cell -1 is none. Where there are fewer rows the similarity is minus infinity. This runs on one of
+    `workers()`, in which FAISS starts no further threads from then on.
     """
     faiss, shape = _faiss(), (len(queries), width + 1)
     similarity, row = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.int64)
@@ -159,20 +161,25 @@ def _nearest(lists: Any, queries: Matrix, width: int, cells: Ids) -> tuple[Matri
     arrays = [np.ascontiguousarray(queries), np.ascontiguousarray(cells), unused, similarity, row]
     asked, looked, *rest = map(faiss.swig_ptr, arrays)
     settings = faiss.IVFSearchParameters(nprobe=cells.shape[1])
-    faiss.omp_set_num_threads(1)  # of this thread: there are as many of them already
+    faiss.omp_set_num_threads(1)
     lists.search_preassigned_c(len(queries), asked, width + 1, looked, *rest, False, settings)
     return np.where(row < 0, np.float32(-np.inf), similarity), row
 
 
 def workers() -> ThreadPoolExecutor:
     """Return threads that wait for work; fresh ones would bring fresh memory into every search."""
-    return _workers_of(os.getpid())
+    return _workers_of(os.getpid(), _threads())
+
+
+def _threads() -> int:
+    """Return how many threads FAISS may have, by OMP_NUM_THREADS or as this thread was told."""
+    return max(1, int(_faiss().omp_get_max_threads()))
 
 
 @cache
-def _workers_of(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  # a forked process has no threads
+def _workers_of(process: int, threads: int) -> ThreadPoolExecutor:  # noqa: ARG001  # a fork has no threads
     """Make the threads of a process."""
-    return ThreadPoolExecutor(os.cpu_count())
+    return ThreadPoolExecutor(threads)
 
 
 def _faiss() -> Any:  # noqa: ANN401
