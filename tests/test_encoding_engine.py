@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -39,6 +40,15 @@ def minilm():
 def mpnet(tmp_path_factory):
     """A small random model of the paper's architecture."""
     return load_encoder(tiny_mpnet(tmp_path_factory.mktemp("models") / "mpnet"))
+
+
+@pytest.fixture(scope="module")
+def reduced():
+    """The embedded encoder in bfloat16, on a processor that has it."""
+    try:
+        return load_encoder("minilm?precision=bfloat16")
+    except EncoderError as error:
+        pytest.skip(str(error))
 
 
 LOTS = st.lists(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=6), max_size=30), max_size=4)
@@ -158,7 +168,7 @@ def test_the_written_out_forward_is_the_library_s(name, request):
     np.testing.assert_allclose(encoder.encode(texts), library, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["minilm", "mpnet"])
+@pytest.mark.parametrize("name", ["minilm", "mpnet", "reduced"])
 def test_no_company_changes_a_bit(name, request):
     """Every third sentence alone, all of them shuffled, and many more beside them: the same bits."""
     encoder = request.getfixturevalue(name)
@@ -212,20 +222,46 @@ def test_a_precision_that_the_processor_lacks_is_refused(monkeypatch):
         load_encoder("minilm?precision=bfloat16")
 
 
+def test_in_reduced_precision_rows_are_near_those_of_float32(minilm, reduced):
+    """Cosine ≥ 0.9999, the odd ones too."""
+    texts = [*SENTENCES, *ODD]
+    cosine = np.einsum("nd,nd->n", reduced.encode(texts), minilm.encode(texts))
+    assert 0.9999 <= cosine.min() < 1.0 - 1e-6
+
+
+def test_a_model_that_the_library_runs_is_reduced_as_a_whole(monkeypatch, tmp_path):
+    """And its rows stay near those in float32, which another copy of the model gives."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    monkeypatch.setattr(placement, "_check_processor", lambda *_: None)
+    first = SentenceTransformer(str(tiny_mpnet(tmp_path / "mpnet")), device="cpu")[0]
+    SentenceTransformer(modules=[first, modules.Pooling(16, pooling_mode="cls")]).save(str(tmp_path / "cls"))
+    exact, reduced = load_encoder(tmp_path / "cls"), load_encoder(f"{tmp_path / 'cls'}?precision=bfloat16")
+    assert reduced.fingerprint.precision.startswith("bfloat16 (cosine error < ")
+    assert np.einsum("nd,nd->n", reduced.encode(SENTENCES), exact.encode(SENTENCES)).min() > 0.99
+
+
 def test_reduced_precision_is_measured_and_never_mixed(monkeypatch, minilm):
     """The fingerprint names the cosine error, and a bank made otherwise is refused."""
     monkeypatch.setattr(placement, "_check_processor", lambda *_: None)
     reduced = load_encoder("minilm?precision=bfloat16")
     cosine = np.einsum("nd,nd->n", reduced.encode(SENTENCES), minilm.encode(SENTENCES))
     name, _, error = reduced.fingerprint.precision.partition(" (cosine error < ")
-    assert name == "bfloat16"
+    assert name == "bfloat16 products"
     assert 1e-6 < 1.0 - cosine.min() < float(error.rstrip(")")) < 1e-2
     report = Report(findings="Clear lungs.", impression="Normal.")
     other = Report(findings="New effusion.", impression="Effusion.")
     bank = TransitionBank.build([Transition(id="a", priors=(report,), current=other)], encoder=reduced)
     with pytest.raises(BankMismatchError, match="precision 'bfloat16"):
         Selector(bank, encoder=minilm)
-    assert encoder_of(bank) == "minilm?precision=bfloat16&device=cuda"
+    assert encoder_of(bank) == "minilm?precision=bfloat16"
+    on_gpu = {
+        **bank.fingerprint,
+        "precision": "float16 (cosine error < 1e-06)",
+        "batching": "16384 tokens, cuda",
+    }
+    assert encoder_of(SimpleNamespace(fingerprint=on_gpu)) == "minilm?precision=float16&device=cuda"
 
 
 def test_other_batches_are_no_reason_to_refuse(minilm):

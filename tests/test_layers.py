@@ -21,24 +21,25 @@ def drawn(*shape):
     return torch.randn(shape, generator=SEEDED)
 
 
-def product(outside, inside):
+def product(outside, inside, dtype):
     """Return a product with a drawn matrix."""
-    return product_with(0.2 * drawn(outside, inside), drawn(outside), TOKENS)
+    return product_with((0.2 * drawn(outside, inside)).to(dtype), drawn(outside), TOKENS)
 
 
-def layer():
-    """Return a drawn layer."""
+def layer(dtype):
+    """Return a drawn layer, with products in a precision."""
     norms = [Norm(1 + 0.1 * drawn(WIDTH), 0.1 * drawn(WIDTH), 1e-12) for _ in range(2)]
-    before = product(3 * WIDTH, WIDTH), product(WIDTH, WIDTH), norms[0]
-    return Layer(*before, product(4 * WIDTH, WIDTH), product(WIDTH, 4 * WIDTH), norms[1])
+    before = product(3 * WIDTH, WIDTH, dtype), product(WIDTH, WIDTH, dtype), norms[0]
+    return Layer(*before, product(4 * WIDTH, WIDTH, dtype), product(WIDTH, 4 * WIDTH, dtype), norms[1])
 
 
-@pytest.fixture(scope="module", params=ORDERS)
+@pytest.fixture(scope="module", params=[*ORDERS, "bfloat16"])
 def layers(request):
-    """Two layers whose matrices are in each order that this torch has."""
+    """Two layers whose matrices are in each order that this torch has, or in reduced precision."""
+    dtype = torch.bfloat16 if request.param == "bfloat16" else torch.float32
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(products, "fastest_order", lambda: request.param)
-        return [layer(), layer()]
+        return [layer(dtype), layer(dtype)]
 
 
 def spans_of(lengths, *, biased):

@@ -45,12 +45,32 @@ def test_a_row_of_the_product_does_not_depend_on_the_others():
     assert torch.equal(multiplied(x, product)[shuffled], multiplied(x[shuffled], product))
 
 
-def test_reduced_precision_is_left_to_torch():
-    """The orders are for float32 alone."""
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("rows", [1, 7, ROWS])
+def test_a_product_in_reduced_precision_rounds_its_factors_and_what_comes_out(dtype, rows):
+    """And adds b in the precision of x."""
+    x, weight, bias = example(rows)
+    found = multiplied(x, product_with(weight.to(dtype), bias, ROWS))
+    exact = x.to(dtype).double() @ weight.to(dtype).double().T
+    assert found.dtype == torch.float32
+    step = 2.0 * torch.finfo(dtype).eps
+    assert ((found - bias - exact).abs() <= step * exact.abs() + 1e-4).all()
+
+
+def test_a_row_in_bfloat16_does_not_depend_on_the_others():
+    """Where this torch has kernels for it."""
+    x, weight, bias = example(ROWS)
+    product = product_with(weight.bfloat16(), bias, ROWS)
+    if not product.order:
+        pytest.skip("oneDNN has no kernels for bfloat16 on this processor")
+    shuffled = torch.randperm(ROWS, generator=torch.Generator().manual_seed(1))
+    assert torch.equal(multiplied(x, product)[shuffled], multiplied(x[shuffled], product))
+
+
+def test_a_model_in_reduced_precision_is_multiplied_as_it_is():
+    """As on a GPU, where all of it is."""
     x, weight, bias = example(ROWS, dtype=torch.bfloat16)
-    product = product_with(weight, bias, ROWS)
-    assert product.order == ""
-    assert multiplied(x, product).dtype == torch.bfloat16
+    assert multiplied(x, product_with(weight, bias, ROWS)).dtype == torch.bfloat16
 
 
 @pytest.mark.usefixtures("order")

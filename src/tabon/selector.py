@@ -255,5 +255,6 @@ def encoder_of(bank: TransitionBank) -> str:
         )
     revision = str(bank.fingerprint["revision"])
     precision = str(bank.fingerprint["precision"]).partition(" ")[0]
-    where = "" if precision == "float32" else f"?precision={precision}&device=cuda"
+    device = "&device=cuda" if "cuda" in str(bank.fingerprint.get("batching")) else ""
+    where = "" if precision == "float32" else f"?precision={precision}{device}"
     return f"{name}@{revision}{where}" if "/" in name else f"{name}{where}"

@@ -37,7 +37,7 @@ engine_option = click.option(
 encoder_option = click.option(
     "--encoder",
     help="minilm (embedded), all-mpnet-base-v2, hashing, a model folder or owner/model@revision; behind it "
-    "may stand ?device=cuda&precision=float16.",
+    "may stand ?device=cuda&precision=float16, or ?precision=bfloat16 for a processor that has it.",
 )
 store_option = click.option(
     "--store",

@@ -13,6 +13,8 @@ WRITTEN_OUT = ("BertModel", "MPNetModel")
 class Forward(Protocol):
     """A way to run a model."""
 
+    precision: str  # as fingerprints name it
+
     @property
     def batches(self) -> Batches:
         """Return how sentences are put together for it."""
@@ -21,18 +23,23 @@ class Forward(Protocol):
         """Return one unit row a sentence."""
 
 
-def forward_of(model: Any, tokens: int) -> Forward:  # noqa: ANN401  # a SentenceTransformer
+def forward_of(model: Any, tokens: int, precision: str = "float32") -> Forward:  # noqa: ANN401
     """Return the fastest way to run a model on batches of so many tokens.
 
     It is written out where that is known, else the library's own.
+
+    Args:
+        model: a SentenceTransformer in float32, on the device where it is to run; it may be changed.
+        tokens: how many a batch has.
+        precision: what it is run in.
     """
     inner: Any = getattr(model[0], "auto_model", None)
     known = type(inner).__name__ in WRITTEN_OUT and _pools_the_mean(model)
     if not known or inner.config.hidden_act != "gelu":
-        return LibraryForward(model)
+        return LibraryForward(model, precision)
     from tabon.encoders.written_out import WrittenOut
 
-    return WrittenOut(inner, tokens)
+    return WrittenOut(inner, tokens, precision)
 
 
 def _pools_the_mean(model: Any) -> bool:  # noqa: ANN401
@@ -48,10 +55,10 @@ class LibraryForward:
 
     batches = staticmethod(one_length_batches)
 
-    def __init__(self, model: Any) -> None:  # noqa: ANN401
-        """Keep the model."""
+    def __init__(self, model: Any, precision: str) -> None:  # noqa: ANN401
+        """Bring the model into the precision."""
         self._torch = require("torch", extra="minilm", feature="torch")
-        self._model = model
+        self._model, self.precision = model.to(getattr(self._torch, precision)), precision
 
     def __call__(self, ids: Tensor, groups: Groups) -> Tensor:
         """Return one unit row a sentence."""

@@ -44,12 +44,10 @@ class Placement:
         return placement
 
     def placed(self, model: Any, devices: Sequence[str]) -> Iterator[Any]:  # noqa: ANN401
-        """Yield a copy of the model on each device, in this precision."""
-        torch = require("torch", extra="minilm", feature="torch")
-        dtype = getattr(torch, self.precision)
+        """Yield the model on each device, or a copy where a device or a precision is one more."""
         for number, device in enumerate(devices):
             copy = deepcopy(model) if number or self.precision != "float32" else model
-            yield copy.to(device=device, dtype=dtype).eval()
+            yield copy.to(device=device).eval()
 
 
 def devices_of(placement: Placement) -> tuple[str, ...]:
@@ -79,7 +77,7 @@ def _check_processor(torch: Any, precision: str) -> None:  # noqa: ANN401
     if not any(flags.get(flag) for flag in wanted[precision]):
         raise EncoderError(
             f"this processor has no {precision} arithmetic, so it would only be slower and less exact; "
-            "leave precision out"
+            "leave precision out, or ask a bank that was made in it on a machine that has it"
         )
 
 

@@ -3,6 +3,9 @@
 A library that multiplies brings W into the order that its kernels read, each
 time. Here this is done once, for as many rows as every batch has: by MKL on
 Intel's processors and by oneDNN on AMD's, which is the faster of the two on each.
+
+On a processor reduced precision is a matter of products alone: x and W are
+rounded for them, and what comes out is as precise as x was again.
 """
 
 import platform
@@ -24,23 +27,31 @@ NAMES = {  # where torch keeps an order's operations, which multiplies, and whic
 class Product(NamedTuple):
     """W and b, and W in the order of a library's kernels."""
 
-    weight: Tensor
-    bias: Tensor
+    weight: Tensor  # in the precision of the product
+    bias: Tensor  # in that of what goes in and comes out
     ordered: Tensor
     order: str  # "mkl" or "onednn" for so many rows; "" where `ordered` is W itself
     rows: int
 
 
 def multiplied(x: Tensor, product: Product) -> Tensor:
-    """Return x·W + b; x may have any number of rows."""
+    """Return x·W + b in the precision of x, which may have any number of rows."""
+    if x.dtype == product.weight.dtype:
+        return _multiplied(x, product, product.bias)
+    rounded = _multiplied(x.to(product.weight.dtype), product, None)
+    return rounded.to(x.dtype).add_(product.bias)
+
+
+def _multiplied(x: Tensor, product: Product, bias: Tensor | None) -> Tensor:
+    """Return x·W + b by the kernels that W is in order for."""
     if product.order == "mkl":
         found: Tensor = torch.ops.mkl._mkl_linear(  # noqa: SLF001
-            x, product.ordered, product.weight, product.bias, product.rows
+            x, product.ordered, product.weight, bias, product.rows
         )
     elif product.order == "onednn":
-        found = torch.ops.mkldnn._linear_pointwise(x, product.ordered, product.bias, "none", [], "")  # noqa: SLF001
+        found = torch.ops.mkldnn._linear_pointwise(x, product.ordered, bias, "none", [], "")  # noqa: SLF001
     else:
-        found = linear(x, product.weight, product.bias)
+        found = linear(x, product.weight, bias)
     return found
 
 
@@ -48,12 +59,20 @@ def product_with(weight: Tensor, bias: Tensor, rows: int) -> Product:
     """Return x ↦ x·W + b, at its fastest for x of so many rows.
 
     Args:
-        weight: W, (out, in), as torch keeps it.
-        bias: b, (out,).
+        weight: W, (out, in), as torch keeps it, in the precision of the product.
+        bias: b, (out,), in the precision of x.
         rows: how many x has as a rule.
     """
-    order = fastest_order() if weight.device.type == "cpu" and weight.dtype == torch.float32 else ""
+    order = _order_for(weight) if weight.device.type == "cpu" else ""
     return Product(weight, bias, _ordered(weight, order, rows), order, rows)
+
+
+def _order_for(weight: Tensor) -> str:
+    """Return whose kernels multiply W fastest on this processor; in bfloat16 only oneDNN has any."""
+    if weight.dtype == torch.float32:
+        return fastest_order()
+    known = weight.dtype == torch.bfloat16 and _is_known("onednn")
+    return "onednn" if known and torch.ops.mkldnn._is_mkldnn_bf16_supported() else ""  # noqa: SLF001
 
 
 @cache

@@ -57,7 +57,7 @@ class SentenceTransformerEncoder:
         self.lot = GPU_LOT * len(self._devices) if self._on_gpu else CPU_LOT
         placed = where.placed(self._model, self._devices)
         self._forwards = tuple(
-            (forward_of(copy, self._tokens), device)
+            (forward_of(copy, self._tokens, where.precision), device)
             for copy, device in zip(placed, self._devices, strict=True)
         )
         self.fingerprint = EncoderFingerprint(
@@ -67,7 +67,7 @@ class SentenceTransformerEncoder:
             settings=settings_hash(folder),
             dimension=int(self._model.get_embedding_dimension()),
             max_tokens=limit,
-            precision=where.precision + self._measured_error(where),
+            precision=self._forwards[0][0].precision + self._measured_error(where),
             batching=self._batching(),
         )
 

@@ -19,11 +19,13 @@ from tabon.encoders.products import Product, product_with
 
 
 class WrittenOut:
-    """BERT or MPNet with mean pooling, on the device and in the precision of its weights."""
+    """BERT or MPNet with mean pooling, where its weights are."""
 
-    def __init__(self, inner: Any, tokens: int) -> None:  # noqa: ANN401  # a BertModel or an MPNetModel
-        """Lay the weights out for the products."""
-        self._inner = inner
+    def __init__(self, inner: Any, tokens: int, precision: str) -> None:  # noqa: ANN401  # Bert- or MPNetModel
+        """Lay the weights out for the products: on a processor these alone have the precision."""
+        self._dtype = getattr(torch, precision)
+        self._inner = inner if inner.device.type == "cpu" else inner.to(self._dtype)
+        self.precision = precision if inner.dtype == self._dtype else f"{precision} products"
         self._mpnet = type(inner).__name__ == "MPNetModel"
         self._heads = inner.config.num_attention_heads
         self._tokens = tokens
@@ -85,7 +87,7 @@ class WrittenOut:
 
     def _product(self, weight: Tensor, bias: Tensor) -> Product:
         """Return x ↦ x·W + b for the tokens of a batch."""
-        return product_with(weight.detach(), bias.detach(), self._tokens)
+        return product_with(weight.detach().to(self._dtype), bias.detach(), self._tokens)
 
     def _norm(self, norm: Any) -> Norm:  # noqa: ANN401
         """Read what normalises a layer."""
