@@ -36,7 +36,7 @@ from tabon.transitions import transitions
 from top_k import K, unit
 
 DIMENSION = 384
-QUERIES, PAIRS = 64, 64  # searched at once; pairs of reports at once
+QUERIES, PAIRS = 64, 1024  # searched at once; pairs of reports at once, several stacks of them
 LEAST_SECONDS = 0.02  # shorter works are done several times over
 LONG_SECONDS = 1.0  # longer ones once
 REPETITIONS = 3
