@@ -207,6 +207,18 @@ def labels_between(low: float, high: float) -> list[float]:
     return [float(step * power) for power in powers for step in steps if low <= step * power <= high]
 
 
+def a_decade_at_least(low: float, high: float) -> tuple[float, float]:
+    """Widen the limits of a logarithmic axis, so that what hardly grows looks flat.
+
+    >>> a_decade_at_least(1.0, 1000.0)
+    (1.0, 1000.0)
+    >>> [round(limit, 2) for limit in a_decade_at_least(5.0, 20.0)]
+    [3.16, 31.62]
+    """
+    middle = (low * high) ** 0.5
+    return min(low, middle / 10**0.5), max(high, middle * 10**0.5)
+
+
 def draw(curves: Sequence[Curve], path: Path) -> None:
     """Draw a column for each thing that grows: time above, memory below."""
     grown = list(dict.fromkeys(curve.against for curve in curves))
@@ -236,6 +248,7 @@ def draw_panel(axis: object, curves: Sequence[Curve], values: Sequence[Sequence[
     axis.minorticks_off()
     axis.xaxis.set_major_formatter(plain)
     axis.yaxis.set_major_formatter(plain)
+    axis.set_ylim(a_decade_at_least(*axis.get_ylim()))
     axis.set_yticks(labels_between(*axis.get_ylim()))
     axis.set_xlabel(curves[0].against, color=FAINT)
     axis.set_ylabel(unit, color=FAINT)
