@@ -507,11 +507,7 @@ def test_a_driver_killed_mid_job_goes_on_where_it_was(cluster, engine, one_machi
     """A kill -9 of the driver: the next run keeps what was finished, and the bytes are the same."""
     out, log = tmp_path / "out.jsonl", tmp_path / "log"
     places = [f"ray:{cluster.address}", one_machine.bank, one_machine.queries, out, log, "0.3", str(PART)]
-    command = [sys.executable, engine_work.__file__, *map(str, places)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as driver:
-        wait_until(lambda: len(kept_in(out)) >= 3)
-        driver.kill()
-        assert driver.stdout.read() == b""
+    patiently(lambda: kill_driver([sys.executable, engine_work.__file__, *map(str, places)], out))
     kept = kept_in(out)
     assert not out.exists()
     second = tmp_path / "second"
@@ -521,6 +517,17 @@ def test_a_driver_killed_mid_job_goes_on_where_it_was(cluster, engine, one_machi
     redone = {piece for piece, _ in notes(second, "start")}
     assert not redone & kept
     assert len(redone) - 1 == len(selections_parts(one_machine)) - len(kept)
+
+
+def kill_driver(command, out):
+    """Start a driver, and kill it once some parts are finished; it has said nothing until then."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as driver:
+        try:
+            wait_until(lambda: len(kept_in(out)) >= 3 or driver.poll() is not None)
+        finally:
+            driver.kill()
+        assert driver.stdout.read() == b""
+        assert driver.wait() == -signal.SIGKILL
 
 
 def selections_parts(one):
