@@ -17,7 +17,7 @@ def encoding_lines(*, quick: bool) -> Iterator[Line]:
     """MiniLM on all sentences of the corpus, no store, and the worst cosine to the library's rows."""
     sentences = [sentence for sentences in sentence_lists() for sentence in sentences]
     sentences = sentences[:200] if quick else sentences
-    encoders = list(had("minilm", "minilm?precision=bfloat16"))
+    encoders = [load_encoder("minilm"), *had("minilm?precision=bfloat16")]
     library = encoders[0]._model  # noqa: SLF001  # the very same model, asked the usual way
     for encoder in encoders:
         embed(sentences[:50], encoder)
@@ -35,11 +35,10 @@ def encoding_lines(*, quick: bool) -> Iterator[Line]:
         yield faster(f"{what}, {name}, cosine ≥ {cosine:.6f}", seconds, theirs, against, "≥ 4")
 
 
-def had(*specs: str) -> Iterator[Encoder]:
-    """Load encoders; one in a precision that this processor lacks is left out."""
-    for spec in specs:
-        with suppress(EncoderError):
-            yield load_encoder(spec)
+def had(spec: str) -> Iterator[Encoder]:
+    """Load an encoder, unless this processor lacks its precision."""
+    with suppress(EncoderError):
+        yield load_encoder(spec)
 
 
 def worst_cosine(table: SentenceTable, library: object) -> float:

@@ -222,6 +222,18 @@ def test_a_precision_that_the_processor_lacks_is_refused(monkeypatch):
         load_encoder("minilm?precision=bfloat16")
 
 
+def test_weights_that_are_stored_in_half_are_run_in_float32(mpnet, tmp_path):
+    """A bank does not depend on how a folder keeps them."""
+    from transformers import AutoModel
+
+    folder = tiny_mpnet(tmp_path / "mpnet")
+    AutoModel.from_pretrained(folder).half().save_pretrained(folder)
+    encoder = load_encoder(folder)
+    assert encoder.fingerprint.precision == "float32"
+    assert {weight.dtype for weight in encoder._model.state_dict().values()} == {mpnet._model.dtype}
+    np.testing.assert_allclose(encoder.encode(SENTENCES), mpnet.encode(SENTENCES), atol=1e-2)
+
+
 def test_in_reduced_precision_rows_are_near_those_of_float32(minilm, reduced):
     """Cosine ≥ 0.9999, the odd ones too."""
     texts = [*SENTENCES, *ODD]

@@ -39,19 +39,20 @@ def settings_hash(folder: Path) -> str:
 
 
 def load_model(folder: Path) -> Any:  # noqa: ANN401  # a SentenceTransformer, an optional import
-    """Load a sentence-transformers folder on the CPU: no network, no remote code, no pickle."""
+    """Load a sentence-transformers folder on the CPU in float32: no network, no remote code, no pickle."""
     library = require("sentence_transformers", extra="minilm", feature="sentence-transformers")
     progress = require("transformers.utils.logging", extra="minilm", feature="transformers")
     shown = progress.is_progress_bar_enabled()
     progress.disable_progress_bar()
     try:
-        return library.SentenceTransformer(
+        loaded = library.SentenceTransformer(
             str(folder),
             device="cpu",
             trust_remote_code=False,
             local_files_only=True,
             model_kwargs={"use_safetensors": True},
         )
+        return loaded.float()  # however they are stored
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise EncoderError(
             f"{folder.name} could not be loaded as a sentence-transformers model "
