@@ -6,7 +6,9 @@ import socket
 import pytest
 from hypothesis import settings
 
-settings.register_profile("tabon", deadline=None)
+from budgets import SEED
+
+settings.register_profile("tabon", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 settings.load_profile("tabon")
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
@@ -21,6 +23,12 @@ def pytest_collection_modifyitems(items):
     for item in heavy:
         if sampled[item.path] is not item:
             item.add_marker(pytest.mark.skip(reason="heavy: run by `make test-all`"))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Print the seeds of this run: the order of the tests and the cases of the fuzzers."""
+    order = config.getoption("randomly_seed", "none")
+    terminalreporter.write_line(f"seeds: --randomly-seed={order} (order), TABON_SEED={SEED} (fuzzers)")
 
 
 @pytest.hookimpl(wrapper=True)
