@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 NOT_PINNED = {"tabon", "pip"}
 NOT_HASHED = {"torch"}  # each kind of machine has a build of its own
 COME_WITH_TORCH = ("cuda-", "nvidia-", "triton")  # where its build is one for CUDA
-BUILD = {"hatchling", "packaging", "pathspec", "pluggy", "setuptools", "trove-classifiers"}
+BUILD = {"editables", "hatchling", "packaging", "pathspec", "pluggy", "setuptools", "trove-classifiers"}
 
 
 def main() -> None:
@@ -26,7 +26,11 @@ def main() -> None:
     write("constraints.txt", "Versions that live together (Python 3.11); names and versions only.", lines)
     files = hashes([line for line in lines if normal(line.partition("==")[0]) not in NOT_HASHED])
     where = f"Files for {sysconfig.get_config_var('SOABI')}, written by tools/lock.py."
-    locked = {name: f"{line} --hash=sha256:{files[name]}" for name, line in zip(map(normal, pins), lines, strict=True) if name in files}
+    locked = {
+        name: f"{line} --hash=sha256:{files[name]}"
+        for name, line in zip(map(normal, pins), lines, strict=True)
+        if name in files
+    }
     write("locks/build.txt", where, [line for name, line in locked.items() if name in BUILD])
     write("locks/packages.txt", where, [line for name, line in locked.items() if name not in BUILD])
 
@@ -39,16 +43,32 @@ def normal(name: str) -> str:
 def installed() -> dict[str, str]:
     """Return the version of each installed package, without the name of a local build."""
     found = {one.name: one.version.partition("+")[0] for one in distributions()}
-    names = (name for name in found if normal(name) not in NOT_PINNED and not normal(name).startswith(COME_WITH_TORCH))
+    names = (
+        name
+        for name in found
+        if normal(name) not in NOT_PINNED and not normal(name).startswith(COME_WITH_TORCH)
+    )
     return {name: found[name] for name in sorted(names, key=lambda name: f"{name}==".lower())}
 
 
 def hashes(pins: list[str]) -> dict[str, str]:
     """Ask pip for the sha256 of the file that it would take for each pin."""
-    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--no-deps", "--quiet"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--dry-run",
+        "--ignore-installed",
+        "--no-deps",
+        "--quiet",
+    ]
     done = subprocess.run([*command, "--report", "-", *pins], stdout=subprocess.PIPE, check=True)
     files = json.loads(done.stdout)["install"]
-    return {normal(one["metadata"]["name"]): one["download_info"]["archive_info"]["hashes"]["sha256"] for one in files}
+    return {
+        normal(one["metadata"]["name"]): one["download_info"]["archive_info"]["hashes"]["sha256"]
+        for one in files
+    }
 
 
 def write(name: str, heading: str, lines: list[str]) -> None:
