@@ -6,13 +6,13 @@ import numpy as np
 
 from tabon._registry import check_name
 from tabon.bank import TransitionBank
-from tabon.encoders import Encoder, load_encoder
+from tabon.encoders import Encoder
 from tabon.errors import BadInputError
 from tabon.evaluation.cases import Case
 from tabon.evaluation.measured import measure_section
 from tabon.metrics import Metric
 from tabon.reports import SECTIONS, Section
-from tabon.selector import encoder_of
+from tabon.selector import bank_encoder
 from tabon.selectors.batch import Batch, make_batch
 from tabon.selectors.fused import PARTS, Fused
 from tabon.selectors.learnt import sides
@@ -53,7 +53,7 @@ def fit(  # what is fitted, on what, for what
             f"{inside} of the studies are of patients in the bank, who would look up their own reports; "
             "fit on patients who are not in it"
         )
-    loaded = encoder or load_encoder(encoder_of(bank))
+    loaded = bank_encoder(bank, encoder)
     Fingerprint.of(loaded).check(bank.fingerprint)
     batch = make_batch([case.query for case in cases], bank, loaded, store)
     weights = {

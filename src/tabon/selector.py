@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tabon._registry import check_name
 from tabon.bank import TransitionBank
 from tabon.distances import DISTANCES, get_distance
-from tabon.encoders import Encoder, SentenceEncoder, load_encoder
+from tabon.encoders import ENCODERS, Encoder, SentenceEncoder, load_built_in, load_encoder
 from tabon.errors import BadInputError, EncoderError
 from tabon.records import Query
 from tabon.reports import SECTIONS, Report, Section, report_from_record
@@ -33,6 +33,7 @@ from tabon.transitions import Transitions, transitions
 from tabon.transport import SOLVER
 
 LONG_SECTION = 20_000  # characters; longer than any real section
+LONGEST_NAME = 100  # characters of an encoder's name that a message repeats
 Sentences = tuple[str, ...]
 
 
@@ -71,7 +72,7 @@ class Selector:
         self.zero: ZeroPolicy = check_name("zero policy", ZERO_POLICIES, zero)  # type: ignore[assignment]
         self.bank, self.num_neighbours = bank, num_neighbours
         self._neighbours = {section: self._neighbours_in(section) for section in SECTIONS}
-        self.encoder = load_encoder(encoder_of(bank) if encoder is None else encoder)
+        self.encoder = bank_encoder(bank, encoder)
         Fingerprint.of(self.encoder).check(bank.fingerprint)
         self.store, self._allow_bank_patients = store, allow_bank_patients
 
@@ -246,15 +247,24 @@ def _no_change(section: Section, pairs: list[int], part: _Scored) -> Iterator[st
     return (f"no-change:{section}:{pairs[position]}" for position in np.flatnonzero(part.moves.zero))
 
 
+def bank_encoder(
+    bank: TransitionBank, encoder: str | Path | SentenceEncoder | Encoder | None = None
+) -> Encoder:
+    """Load the encoder that the user names, else the built-in one that the bank names.
+
+    A bank may come from anyone, so its text alone loads no folder and fetches nothing.
+    """
+    return load_built_in(encoder_of(bank)) if encoder is None else load_encoder(encoder)
+
+
 def encoder_of(bank: TransitionBank) -> str:
-    """Return the name of the encoder that built the bank, if a name is enough to load it."""
-    name = str(bank.fingerprint["encoder"])
-    if name.startswith(("folder:", "object:")):
+    """Return the name of the built-in encoder that built the bank, and where it ran."""
+    name, revision = (str(bank.fingerprint[field])[:LONGEST_NAME] for field in ("encoder", "revision"))
+    if name not in ENCODERS:
         raise EncoderError(
-            f"the bank was built with the encoder {name!r}; pass that encoder (--encoder FOLDER)"
+            f"the bank was built with the encoder {name!r} (revision {revision!r}), which is not built in; "
+            "pass that encoder yourself: --encoder FOLDER or --encoder owner/model@revision"
         )
-    revision = str(bank.fingerprint["revision"])
     precision = str(bank.fingerprint["precision"]).partition(" ")[0]
     device = "&device=cuda" if "cuda" in str(bank.fingerprint.get("batching")) else ""
-    where = "" if precision == "float32" else f"?precision={precision}{device}"
-    return f"{name}@{revision}{where}" if "/" in name else f"{name}{where}"
+    return name if precision == "float32" else f"{name}?precision={precision}{device}"

@@ -15,12 +15,11 @@ from tabon.cli.shared_options import (
     says_no,
     store_option,
 )
-from tabon.encoders import load_encoder
 from tabon.errors import UnknownNameError
 from tabon.evaluation import read_cases
 from tabon.fitting import FITTED, fit
 from tabon.metrics import METRICS, Metric, load_metric
-from tabon.selector import encoder_of
+from tabon.selector import bank_encoder
 from tabon.selectors.weights import write_weights
 
 
@@ -52,7 +51,7 @@ def fit_command(queries: Any, bank: Path, out: Path, **options: Any) -> None:  #
         opened,
         cases.cases,
         targets,
-        encoder=load_encoder(options["encoder"] or encoder_of(opened)),
+        encoder=bank_encoder(opened, options["encoder"]),
         store=open_store(options["store"], no_store=options["no_store"]),
     )
     write_weights(out, fitted)

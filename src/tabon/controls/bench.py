@@ -19,7 +19,7 @@ from tabon.errors import BadInputError, TabonError
 from tabon.evaluation import Case, Cases
 from tabon.evaluation.measured import STATE
 from tabon.metrics.measuring import MeasurementStore
-from tabon.selector import encoder_of
+from tabon.selector import bank_encoder
 from tabon.sentence_store import SentenceStore
 from tabon.statistics import bootstrap_weights
 
@@ -161,7 +161,7 @@ class Bench:
     @cached_property
     def _encoder(self) -> RememberingEncoder:
         """Return the bank's encoder."""
-        return RememberingEncoder(self.doors.encoder or load_encoder(encoder_of(self.bank)))
+        return RememberingEncoder(bank_encoder(self.bank, self.doors.encoder))
 
     @cached_property
     def _other_encoder(self) -> RememberingEncoder:

@@ -5,7 +5,7 @@ fingerprint that travels with every bank, and vectors that do not depend on
 which sentences are encoded together.
 """
 
-from tabon.encoders.loading import ENCODERS, load_encoder
+from tabon.encoders.loading import ENCODERS, load_built_in, load_encoder
 from tabon.encoders.protocol import Encoder, EncoderFingerprint, SentenceEncoder, checked_rows
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "EncoderFingerprint",
     "SentenceEncoder",
     "checked_rows",
+    "load_built_in",
     "load_encoder",
 ]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from tabon._extras import require
 from tabon._registry import lookup
@@ -16,12 +17,13 @@ from tabon.errors import EncoderError, UnknownNameError
 
 MINILM_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
 MINILM_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+MPNET_NAME = "all-mpnet-base-v2"
 MPNET_WEIGHTS = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"
 
 ENCODERS: Mapping[str, str] = MappingProxyType(
     {
         "minilm": "tabon.encoders.loading:load_minilm",
-        "all-mpnet-base-v2": "tabon.encoders.loading:load_mpnet",
+        MPNET_NAME: "tabon.encoders.loading:load_mpnet",
         "hashing": "tabon.encoders.loading:load_hashing",
     }
 )
@@ -36,6 +38,7 @@ class HubModel:
     weights: str | None = None  # sha256 of the weights, where it is known beforehand
 
 
+NOT_FETCHED = ["*.py", "*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "onnx/*", "openvino/*"]
 MPNET = HubModel(
     "sentence-transformers/all-mpnet-base-v2", "e8c3b32edf5434bc2275fc9bab85f82640a19130", MPNET_WEIGHTS
 )
@@ -64,6 +67,23 @@ def load_encoder(spec: str | Path | SentenceEncoder) -> Encoder:
     raise UnknownNameError("encoder", name, [*ENCODERS, "a folder", "owner/model@revision"])
 
 
+def load_built_in(spec: str) -> Encoder:
+    """Load an encoder that a file names: a built-in one, from this machine alone.
+
+    Raises:
+        EncoderError: it is not built in, or would have to be fetched; both need the user's word.
+    """
+    name = spec.partition("?")[0]
+    if name not in ENCODERS:
+        raise EncoderError(f"{name!r} is not a built-in encoder; name it yourself with --encoder")
+    if name == MPNET_NAME and _cached(MPNET) is None:
+        raise EncoderError(
+            f"the encoder {name} is not on this machine, and a file alone does not have it fetched; "
+            f"pass --encoder {name}"
+        )
+    return load_encoder(spec)
+
+
 def load_folder(folder: Path, where: Placement | None = None) -> Encoder:
     """Load a sentence-transformers folder; its name, not its path, goes into banks."""
     name = f"folder:{folder.resolve().name}"
@@ -81,7 +101,7 @@ def load_minilm(where: Placement | None = None) -> Encoder:
 
 def load_mpnet(where: Placement | None = None) -> Encoder:
     """Load the paper's encoder at its pinned revision, from the local cache or the Hub."""
-    return load_from_hub(MPNET, name="all-mpnet-base-v2", where=where)
+    return load_from_hub(MPNET, name=MPNET_NAME, where=where)
 
 
 def load_hashing(where: Placement | None = None) -> Encoder:
@@ -100,25 +120,37 @@ def load_from_hub(model: HubModel, *, name: str, where: Placement | None = None)
 
 def _snapshot(model: HubModel) -> Path:
     """Return the local folder of a Hub model, fetching it where there is a network."""
+    if (cached := _cached(model)) is not None:
+        return cached
     hub = require("huggingface_hub", extra="hub", feature="the Hugging Face Hub client")
     errors = require("huggingface_hub.errors", extra="hub", feature="the Hugging Face Hub client")
-    wanted = {"repo_id": model.repository, "revision": model.revision, "ignore_patterns": ["*.bin", "onnx/*"]}
     try:
-        return Path(hub.snapshot_download(**wanted, local_files_only=True))
-    except errors.HFValidationError:
-        raise UnknownNameError(
-            "encoder", model.repository, [*ENCODERS, "a folder", "owner/model@revision"]
-        ) from None
-    except errors.LocalEntryNotFoundError:
-        pass
-    try:
-        return Path(hub.snapshot_download(**wanted))
+        return Path(hub.snapshot_download(**_wanted(model)))
     except (OSError, errors.HfHubHTTPError, errors.LocalEntryNotFoundError) as error:
         raise EncoderError(
             f"{model.repository} at revision {model.revision} is not on this machine and could not be "
             f"fetched ({type(error).__name__}); download that revision elsewhere and pass its folder "
             "as the encoder, or use --encoder minilm, which needs no network"
         ) from error
+
+
+def _cached(model: HubModel) -> Path | None:
+    """Return the folder of a Hub model in the local cache, if it is there and whole."""
+    hub = require("huggingface_hub", extra="hub", feature="the Hugging Face Hub client")
+    errors = require("huggingface_hub.errors", extra="hub", feature="the Hugging Face Hub client")
+    try:
+        return Path(hub.snapshot_download(**_wanted(model), local_files_only=True))
+    except errors.HFValidationError:
+        raise UnknownNameError(
+            "encoder", model.repository, [*ENCODERS, "a folder", "owner/model@revision"]
+        ) from None
+    except errors.LocalEntryNotFoundError:
+        return None
+
+
+def _wanted(model: HubModel) -> dict[str, Any]:
+    """Return what is asked of the Hub for a model: no code, no pickled or foreign weights."""
+    return {"repo_id": model.repository, "revision": model.revision, "ignore_patterns": NOT_FETCHED}
 
 
 def _with_known_weights(encoder: SentenceTransformerEncoder, expected: str) -> Encoder:

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from tabon.bank import TransitionBank
-from tabon.encoders import Encoder, SentenceEncoder, load_encoder
+from tabon.encoders import Encoder, SentenceEncoder
 from tabon.errors import BadInputError
 from tabon.records import Query
 from tabon.reports import SECTIONS, Section
 from tabon.selection import EMPTY_POLICY, SectionDistances, Selection, select
-from tabon.selector import encoder_of
+from tabon.selector import bank_encoder
 from tabon.selectors.batch import Batch, make_batch, one_prior_each
 from tabon.selectors.protocol import Distances, Scorer, Scores
 from tabon.selectors.transition import Transition
@@ -64,7 +64,7 @@ class PoolSelector:
         if not 0 <= history <= 1:
             raise BadInputError(f"history is {history}; give a number from 0 (newest prior only) to 1")
         self.bank, self.scorer, self.history = bank, scorer, history
-        self.encoder = load_encoder(encoder_of(bank) if encoder is None else encoder)
+        self.encoder = bank_encoder(bank, encoder)
         Fingerprint.of(self.encoder).check(bank.fingerprint)
         self.store, self._allow_bank_patients = store, allow_bank_patients
 
