@@ -1,14 +1,27 @@
-"""A sentence-transformers folder: what it is made of, and loading it."""
+"""A sentence-transformers folder: checked before the library sees it, hashed, and loaded.
 
+A model folder is data. What would make it run code, or read what its fingerprint
+does not cover, is refused here, whatever the installed library would do with it.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from tabon._extras import require
-from tabon.errors import EncoderError
+from tabon.errors import EncoderError, TabonError
 
-SETTINGS_FILES = ("*.json", "*.txt", "*.model", "*_Pooling/*.json", "*_Dense/*.json", "*_Normalize/*.json")
+LIBRARY = "sentence_transformers."
+CLASS_KEYS = {"auto_map", "type", "types", "tokenizer_class", "activation_function"}  # name classes to import
+IMPORTED_FROM = (LIBRARY, "torch.nn.")
+NO_CLASSES = {"tokenizer.json", "vocab.json", "data_config.json"}  # are large and name none
+PICKLED = {".bin", ".pt", ".pth", ".ckpt", ".pkl"}
+SAFE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")  # read instead of a pickle beside them
 NOT_SETTINGS = {"README.md", "data_config.json"}
+NEVER_READ = PICKLED | {"", ".safetensors", ".py", ".md", ".h5", ".msgpack", ".ot", ".onnx", ".gguf"}
 
 
 def _sha256(paths: list[Path]) -> str:
@@ -33,18 +46,109 @@ def weights_hash(folder: Path) -> str:
 
 
 def settings_hash(folder: Path) -> str:
-    """Return the sha256 of the tokenizer, pooling and model settings in a model folder."""
-    found = {path for pattern in SETTINGS_FILES for path in folder.glob(pattern)}
-    return _sha256(sorted(path for path in found if path.name not in NOT_SETTINGS))
+    """Return the sha256 of every file but the weights that the library may read for a vector."""
+    read = (path for path in _files(folder) if path.suffix not in NEVER_READ)
+    return _sha256([path for path in read if path.name not in NOT_SETTINGS])
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files of a model folder and of its modules' folders; other folders are not read."""
+    modules = {folder / path for path in module_paths(folder)} - {folder}
+    found = {*folder.iterdir(), *(path for module in modules for path in module.rglob("*"))}
+    if linked := [path.name for path in found if path.is_symlink() and path.is_dir()]:
+        raise EncoderError(f"{linked[0]} in {folder.name} is a link to another folder; copy that one there")
+    return sorted(path for path in found if path.is_file() and not path.name.startswith("."))
+
+
+def module_paths(folder: Path) -> list[str]:
+    """Return the folders of a model's modules in their order; a bare transformers folder is one module."""
+    if not (folder / "modules.json").is_file():
+        return [""]
+    modules = _read_json(folder / "modules.json")
+    if not isinstance(modules, list) or not all(map(_is_module, modules)):
+        raise EncoderError(
+            f"modules.json in {folder.name} names a module that is not part of sentence-transformers; "
+            "a model folder that brings its own code is not loaded"
+        )
+    return [module["path"] for module in modules]
+
+
+def _is_module(module: object) -> bool:
+    """Say whether an entry of modules.json is a class of the library with files inside the folder."""
+    match module:
+        case {"type": str(kind), "path": str(path)}:
+            return kind.startswith(LIBRARY) and _inside(path)
+    return False
+
+
+def _inside(path: str) -> bool:
+    """Say whether a relative path stays below where it begins."""
+    return not Path(path).is_absolute() and ".." not in Path(path).parts
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that names code of its own, or weights that are pickled or lie elsewhere."""
+    for path in _files(folder):
+        if path.suffix in PICKLED and not any((path.parent / name).is_file() for name in SAFE_WEIGHTS):
+            raise EncoderError(
+                f"{path.relative_to(folder)} in {folder.name} holds pickled weights; save the model as "
+                ".safetensors (tabon does not load pickled weights)"
+            )
+        if path.name == "adapter_config.json":
+            raise EncoderError(
+                f"{folder.name} is an adapter of another model; merge both and save the result"
+            )
+        if path.suffix == ".json" and path.name not in NO_CLASSES:
+            _refuse_code(folder, path)
+
+
+def _refuse_code(folder: Path, path: Path) -> None:
+    """Refuse a settings file that names a class outside of the libraries, or weights elsewhere."""
+    for key, value in _texts(_read_json(path)):
+        foreign = key in CLASS_KEYS and "." in value and not value.startswith(IMPORTED_FROM)
+        if key == "auto_map" or foreign:
+            raise EncoderError(
+                f"{path.relative_to(folder)} in {folder.name} names code to run ({key}); "
+                "a model folder that brings its own code is not loaded"
+            )
+        if value.endswith(".safetensors") and not _inside(value):
+            raise EncoderError(
+                f"{path.relative_to(folder)} names weights outside of {folder.name}; copy them there"
+            )
+
+
+def _texts(value: object) -> Iterator[tuple[str, str]]:
+    """Yield every text in a JSON value with its key; what is below one of `CLASS_KEYS` has that one.
+
+    >>> list(_texts({"types": {"0_Dense": "evil.Dense"}, "size": 3}))
+    [('types', 'evil.Dense')]
+    """
+    waiting: list[tuple[str, object]] = [("", value)]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, str):
+            yield key, value
+        elif isinstance(value, list):
+            waiting.extend((key, inner) for inner in value)
+        elif isinstance(value, dict):
+            waiting.extend((key if key in CLASS_KEYS else name, inner) for name, inner in value.items())
+
+
+def _read_json(path: Path) -> Any:  # noqa: ANN401
+    """Read a JSON file of a model folder."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise EncoderError(
+            f"{path.name} in {path.parent.name} is not whole JSON ({type(error).__name__}); fetch it again"
+        ) from error
 
 
 def load_model(folder: Path) -> Any:  # noqa: ANN401  # a SentenceTransformer, an optional import
     """Load a sentence-transformers folder on the CPU in float32: no network, no remote code, no pickle."""
     library = require("sentence_transformers", extra="minilm", feature="sentence-transformers")
-    progress = require("transformers.utils.logging", extra="minilm", feature="transformers")
-    shown = progress.is_progress_bar_enabled()
-    progress.disable_progress_bar()
-    try:
+    check_folder(folder)
+    with reading(folder), _quiet():
         loaded = library.SentenceTransformer(
             str(folder),
             device="cpu",
@@ -52,12 +156,66 @@ def load_model(folder: Path) -> Any:  # noqa: ANN401  # a SentenceTransformer, a
             local_files_only=True,
             model_kwargs={"use_safetensors": True},
         )
-        return loaded.float()  # however they are stored
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        missing = _missing_tensors(folder, loaded)
+    if missing:
+        raise EncoderError(
+            f"{folder.name} lacks {len(missing)} tensors of its model, {missing[0]} first, which would be "
+            "random; check that the folder is whole"
+        )
+    return loaded.float()  # however they are stored
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """Turn whatever the libraries raise over a damaged model folder into one sentence."""
+    try:
+        yield
+    except TabonError:
+        raise
+    except Exception as error:  # tokenizers raises nothing narrower
         raise EncoderError(
             f"{folder.name} could not be loaded as a sentence-transformers model "
             f"({type(error).__name__}); check that the folder is whole"
         ) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Switch the progress bars and loading reports of transformers off for a while."""
+    logging = require("transformers.utils.logging", extra="minilm", feature="transformers")
+    shown, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
     finally:
+        logging.set_verbosity(verbosity)
         if shown:
-            progress.enable_progress_bar()
+            logging.enable_progress_bar()
+
+
+def _missing_tensors(folder: Path, model: Any) -> list[str]:  # noqa: ANN401
+    """Return the tensors that transformers did not find and made up; a pooler's are not used.
+
+    Where a name is not in the files as it stands, the library says whether it is there under another one.
+    """
+    safetensors = require("safetensors", extra="minilm", feature="safetensors")
+    found: list[str] = []
+    for path, module in zip(module_paths(folder), model, strict=False):
+        inner = getattr(module, "auto_model", None)
+        stored: set[str] = set()
+        for file in (folder / path).glob("*.safetensors"):
+            with safetensors.safe_open(file, "pt") as tensors:
+                stored.update(tensors.keys())
+        if inner is None or stored.issuperset(inner.state_dict()):
+            continue
+        _, seen = type(inner).from_pretrained(
+            str(folder / path),
+            config=inner.config,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+        )
+        found += sorted(name for name in seen["missing_keys"] if "pooler" not in name)
+    return found

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from tabon._extras import require
 from tabon.encoders.batches import Batches, TokenBatch, in_order, mixed_batches
 from tabon.encoders.forward import Forward, forward_of
-from tabon.encoders.model_folder import load_model, settings_hash, weights_hash
+from tabon.encoders.model_folder import load_model, reading, settings_hash, weights_hash
 from tabon.encoders.placement import PROBES, Placement, cosine_error, devices_of
 from tabon.encoders.protocol import EncoderFingerprint, Matrix
 from tabon.encoders.tokens import tokenising
+from tabon.errors import EncoderError
 
 CPU_TOKENS, GPU_TOKENS = 384, 16_384  # in a batch
 CPU_LOT, GPU_LOT = 16_384, 1 << 19  # sentences that are best encoded at once
@@ -48,24 +49,27 @@ class SentenceTransformerEncoder:
         where = placement or Placement()
         self._devices = devices_of(where)
         weights = weights_hash(folder)
-        self._model = load_model(folder)
-        limit = int(self._model.max_seq_length or 0)
+        self._name, self._model = name, load_model(folder)
+        with reading(folder):
+            limit = int(self._model.max_seq_length or 0)
+            dimension = int(self._model.get_embedding_dimension())
+            tokenizer = _tokenizer(self._model, limit)
         self._on_gpu = self._devices != ("cpu",)
-        processes = TOKEN_PROCESSES if self._on_gpu else 0
-        self._tokenising = tokenising(_tokenizer(self._model, limit), processes)
+        self._tokenising = tokenising(tokenizer, TOKEN_PROCESSES if self._on_gpu else 0)
         self._tokens = GPU_TOKENS if self._on_gpu else CPU_TOKENS
         self.lot = GPU_LOT * len(self._devices) if self._on_gpu else CPU_LOT
         placed = where.placed(self._model, self._devices)
-        self._forwards = tuple(
-            (forward_of(copy, self._tokens, where.precision), device)
-            for copy, device in zip(placed, self._devices, strict=True)
-        )
+        with reading(folder):
+            self._forwards = tuple(
+                (forward_of(copy, self._tokens, where.precision), device)
+                for copy, device in zip(placed, self._devices, strict=True)
+            )
         self.fingerprint = EncoderFingerprint(
             encoder=name,
             revision=revision,
             weights=weights,
             settings=settings_hash(folder),
-            dimension=int(self._model.get_embedding_dimension()),
+            dimension=dimension,
             max_tokens=limit,
             precision=self._forwards[0][0].precision + self._measured_error(where),
             batching=self._batching(),
@@ -116,9 +120,15 @@ class SentenceTransformerEncoder:
     def _run(self, work: _Work) -> tuple[NDArray[np.int64], Matrix]:
         """Run one batch; return where its rows belong, and the rows."""
         ids = self._torch.from_numpy(work.batch.ids).to(work.device)
-        with self._torch.inference_mode():
-            vectors = work.forward(ids, work.batch.groups)[: len(work.batch.positions)]
-        rows: Matrix = vectors.cpu().numpy()
+        try:
+            with self._torch.inference_mode():
+                vectors = work.forward(ids, work.batch.groups)[: len(work.batch.positions)]
+            rows: Matrix = vectors.cpu().numpy()
+        except (RuntimeError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+            raise EncoderError(
+                f"the encoder {self._name} failed on a batch ({type(error).__name__}); check that its files "
+                "fit each other and that there is memory enough"
+            ) from error
         return work.batch.positions, rows
 
 
