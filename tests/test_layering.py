@@ -27,6 +27,7 @@ LAYERS = [  # from low to high; a module imports only from lower layers
     {"nearest"},
     {"bank_files"},
     {"bank_parts"},
+    {"bank_checks"},
     {"bank_building"},
     {"bank"},
     {"search"},

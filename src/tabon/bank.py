@@ -12,8 +12,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tabon.bank_building import built_file, memory_spool, spools_beside
+from tabon.bank_checks import check_bank, check_provenance
 from tabon.bank_files import BankFile, read_bank_file, write_bank_file
-from tabon.bank_parts import BANK_FORMAT, Patients, Provenance, SetPairs, bank_arrays, pairs_from, table_from
+from tabon.bank_parts import (
+    BANK_FORMAT,
+    LETTER_FORMAT,
+    Patients,
+    Provenance,
+    SetPairs,
+    bank_arrays,
+    pairs_from,
+    table_from,
+)
 from tabon.distances import get_distance
 from tabon.encoders import Encoder, SentenceEncoder, load_encoder
 from tabon.encoders.protocol import Matrix
@@ -70,13 +80,15 @@ class TransitionBank:
         self._file = file
         self._sections: dict[tuple[str, str], SectionBank] = {}
         self._search: SectionSearch | None = None
+        self.in_memory = False  # whether its files, an index too, are to be held rather than mapped
         self.sha256 = file.sha256
         self.fingerprint: Mapping[str, Any] = file.facts["fingerprint"]
         self.zero_shares: Mapping[str, Mapping[str, float]] = file.facts["zero_shares"]
         self.provenance: Sequence[Mapping[str, Any]] = Provenance(
-            file.arrays["provenance"], file.arrays["provenance.offsets"]
+            file.arrays["provenance"], file.arrays["provenance.offsets"], file.place
         )
-        self.patients = Patients(file.arrays["patients"], self.provenance)
+        folded = file.facts["format"] != LETTER_FORMAT
+        self.patients = Patients(file.arrays["patients"] if folded else None, self.provenance)
         self.table = table_from(file)
         self.pairs = pairs_from(file)
 
@@ -95,15 +107,30 @@ class TransitionBank:
         )
 
     @classmethod
-    def load(cls, path: str | Path, *, verify: bool = True) -> "TransitionBank":
-        """Open a bank file, memory-mapped; a damaged one is refused."""
-        file = read_bank_file(Path(path), verify=verify)
-        found = file.facts["format"]
-        if found != BANK_FORMAT:
+    def load(cls, path: str | Path, *, verify: bool = True, in_memory: bool = False) -> "TransitionBank":
+        """Open a bank file, memory-mapped; a damaged one is refused.
+
+        Args:
+            path: the file.
+            verify: check every byte and every vector first; the structure is checked in any case.
+            in_memory: hold a copy, so that nobody who writes over the file can harm this process
+                (a file over 2 GiB is mapped all the same).
+        """
+        file = read_bank_file(Path(path), verify=verify, in_memory=in_memory)
+        found = file.facts.get("format")
+        if found not in (BANK_FORMAT, LETTER_FORMAT):
             raise BadInputError(
-                f"{path} has bank format {found}, this tabon reads {BANK_FORMAT}; rebuild the bank"
+                f"{path} has bank format {str(found)[:20]}, this tabon reads {LETTER_FORMAT} and "
+                f"{BANK_FORMAT}; rebuild the bank"
             )
-        return cls(file)
+        check_bank(file, contents=verify)
+        bank = cls(file)
+        bank.in_memory = in_memory
+        return bank
+
+    def check_provenance(self) -> None:
+        """Read every line of provenance and refuse what cannot be cited or guarded: the rest of verifying."""
+        check_provenance(self._file)
 
     def save(self, path: str | Path) -> None:
         """Write the bank in one step; whatever was there stays until then."""

@@ -29,6 +29,7 @@ from tabon.bank_parts import (
     SetPairs,
     array_parts,
     name_hash,
+    patient_hash,
     provenance_line,
 )
 from tabon.distances import DISTANCES, get_distance
@@ -134,7 +135,7 @@ class _Gathered:
         self._ends.write(self._length.to_bytes(8, "little"))
         self._ids.write(name_hash(transition.id).to_bytes(8, "little"))
         if provenance.get("patient") is not None:
-            self._patients.write(name_hash(str(provenance["patient"])).to_bytes(8, "little"))
+            self._patients.write(patient_hash(str(provenance["patient"])).to_bytes(8, "little"))
         self.count += 1
 
     def _number(self, text: str) -> bytes:

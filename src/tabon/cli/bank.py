@@ -106,8 +106,9 @@ def info(bank_path: Path, search: str | None) -> None:
 @stored_search_option
 @says_no
 def verify(bank_path: Path, search: str | None) -> None:
-    """Check every byte of a bank."""
+    """Check every byte of a bank, and that what is in it can be a bank."""
     loaded = TransitionBank.load(bank_path)
+    loaded.check_provenance()
     found = [] if search is None else stored_search(search).verify(loaded)
     click.echo(f"{bank_path}: whole, {len(loaded)} transitions, sha256 {loaded.sha256}")
     for line in found:

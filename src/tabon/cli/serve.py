@@ -147,7 +147,7 @@ def serve_command(bank: Path, **options: Any) -> None:  # noqa: ANN401
     where, gateway = _where(options), _gateway(options)
     _check_page(options)
     options["no_store"] = options["store"] is None
-    loaded, selection = TransitionBank.load(bank), settings_of(options)
+    loaded, selection = TransitionBank.load(bank, in_memory=True), settings_of(options)
     answerer = answerer_of(loaded, selection, _answer_settings(options))
     doors = list(_doors(answerer, loaded, selection, gateway, options))
     _speak()
