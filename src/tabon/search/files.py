@@ -16,6 +16,7 @@ from tabon.bank_files import BankFile
 from tabon.distances import DISTANCES, get_distance
 from tabon.errors import BadInputError
 from tabon.reports import SECTIONS, Section
+from tabon.search.index_checks import check_against
 from tabon.search.index_files import Block, index_from, read_index, write_index
 from tabon.sentence_sets import Progress
 from tabon.transitions import transitions
@@ -89,24 +90,29 @@ class IndexFiles:
         return self.folder / f"{section}.{distance}.tabonix"
 
     def _files(self, bank: TransitionBank, *, verify: bool) -> Iterator[tuple[Path, BankFile]]:
-        """Yield the files that are there, by distance and section."""
-        places = [(section, distance) for distance in DISTANCES for section in SECTIONS]
-        there = [place for place in places if self._path(*place).exists()]
+        """Yield both sections' files of the distances that are there."""
+        there = [
+            distance
+            for distance in DISTANCES
+            if any(self._path(section, distance).exists() for section in SECTIONS)
+        ]
         if not there:
             raise BadInputError(f"there is no index in {self.folder}; make one with `tabon bank index`")
-        return ((self._path(*place), self._open(bank, *place, verify=verify)) for place in there)
+        places = [(section, distance) for distance in there for section in SECTIONS]
+        return ((self._path(*place), self._open(bank, *place, verify=verify)) for place in places)
 
     def _open(self, bank: TransitionBank, section: str, distance: str, *, verify: bool = False) -> BankFile:
         """Open a file; one of another bank, or under another name, is refused."""
         path = self._path(section, distance)
-        file = read_index(path, verify=verify)
+        file = read_index(path, verify=verify, in_memory=bank.in_memory)
         here = {"bank": bank.sha256, "section": section, "distance": distance}
         for name, value in here.items():
-            if file.facts[name] != value:
+            if (found := file.facts.get(name)) != value:
                 raise BadInputError(
-                    f"{path} was made for {name} {file.facts[name][:12]}, here it is {value[:12]}; "
+                    f"{path} was made for {name} {str(found)[:12]}, here it is {value[:12]}; "
                     "make it again with `tabon bank index`"
                 )
+        check_against(file, bank, everything=verify)
         return file
 
 

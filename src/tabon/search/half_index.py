@@ -16,13 +16,17 @@ from tabon.errors import BadInputError
 from tabon.nearest import Neighbours, check_neighbours, pair_distances
 from tabon.search import scanning
 from tabon.search.codes import Codes, workers
+from tabon.search.index_checks import LENGTH_TOLERANCE
 from tabon.search.ivf import Cells
 from tabon.search.scanning import HalfMatrix, Run, Scan, best_scan, faiss_scan, only, runs_of, to_single
 from tabon.search.sketching import Sketch, within_reach
 from tabon.sentence_sets import Ids
 
 QUERIES_AT_ONCE = 64
-LENGTH_TOLERANCE = 1e-2  # of the square of a row that was rounded to float16
+CHANGED = (
+    "rows of the index are not what was written; see which with `tabon bank verify BANK --search`, "
+    "and make the index again"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,10 +59,7 @@ def _check_rows(rows: Matrix) -> None:
     """Refuse rows that were not written as unit rows."""
     lengths = np.einsum("nd,nd->n", rows, rows)
     if not (np.abs(lengths - 1.0) < LENGTH_TOLERANCE).all():
-        raise BadInputError(
-            "rows of the index are not what was written; see which with `tabon bank verify BANK --search`, "
-            "and make the index again"
-        )
+        raise BadInputError(CHANGED)
 
 
 class HalfIndex:
@@ -108,7 +109,10 @@ class HalfIndex:
         distance = pair_distances(queries, again, query, np.arange(len(query)))
         query, distance, row = self._copies.spread(query, distance, distinct)
         order = np.lexsort((row, distance, query))
-        first = np.searchsorted(query[order], np.arange(len(queries)))
+        first = np.searchsorted(query[order], np.arange(len(queries) + 1))
+        if (np.diff(first) < k).any():  # a scan passes over rows that are no numbers
+            raise BadInputError(CHANGED)
+        first = first[:-1]
         best = order[first[:, None] + np.arange(k)]
         return distance[best], row[best]
 

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon.bank_building import OpenSpool, Spool, spools_beside
-from tabon.bank_files import ArrayWriter, BankFile, FileKind, array_writer, read_bank_file
+from tabon.bank_files import ArrayWriter, BankFile, array_writer, read_bank_file
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
 from tabon.search.codes import KEPT, Coder, Codes, can_code, trained_coder
 from tabon.search.half_index import Copies, HalfIndex
+from tabon.search.index_checks import INDEX, PRECISION, check_index
 from tabon.search.ivf import (
     ALL,
     NEIGHBOURS,
@@ -38,18 +39,9 @@ from tabon.sentence_sets import Ids, Progress
 from tabon.transitions import Transitions
 
 INDEX_FORMAT = 2
-PRECISION = "float16"
-LARGE = frozenset({"directions", "sketches", "codes"})  # checked by `tabon bank verify` only
+LARGE = frozenset({"directions", "sketches", "codes"})  # summed by `tabon bank verify` only
 AXES_SAMPLE = 32_768  # rows that the axes of sketches and codes are taken from
 PROBED = 16  # rows of a block whose distances to the block are compared before and after rounding
-
-INDEX = FileKind(
-    magic=b"TABONIX1",
-    missing=lambda path: BadInputError(f"there is no index at {path}; make one with `tabon bank index`"),
-    damaged=lambda path, what: BadInputError(
-        f"{path} is not a whole tabon index: {what}; make it again with `tabon bank index`"
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -249,14 +241,15 @@ def _stored(matrix: NDArray[Any], order: Ids | None) -> Iterator[NDArray[Any]]:
         yield matrix[block] if order is None else matrix[order[block]]
 
 
-def read_index(path: Path, *, verify: bool) -> BankFile:
-    """Open an index file; all but the directions are checked, and these too with `verify`."""
-    file = read_bank_file(path, kind=INDEX, unchecked=() if verify else LARGE)
+def read_index(path: Path, *, verify: bool, in_memory: bool = False) -> BankFile:
+    """Open an index file; with `verify` the sums of its large parts are checked too."""
+    file = read_bank_file(path, kind=INDEX, unchecked=() if verify else LARGE, in_memory=in_memory)
     if file.facts.get("format") != INDEX_FORMAT:
         raise BadInputError(
-            f"{path} has index format {file.facts.get('format')}, this tabon reads {INDEX_FORMAT}; "
+            f"{path} has index format {str(file.facts.get('format'))[:20]}, this tabon reads {INDEX_FORMAT}; "
             "make it again with `tabon bank index`"
         )
+    check_index(file)
     return file
 
 
