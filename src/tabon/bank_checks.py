@@ -32,7 +32,7 @@ from tabon.bank_parts import (
     patient_hashes,
     side_from,
 )
-from tabon.encoders.protocol import UNIT_TOLERANCE
+from tabon.encoders.protocol import UNIT_TOLERANCE, Matrix
 from tabon.errors import BankDamagedError
 from tabon.reports import SECTIONS
 from tabon.sentence_sets import Ids, RaggedSets
@@ -50,8 +50,9 @@ def _are_shares(value: object) -> bool:
     )
 
 
+NAMES = ("encoder", "revision", "weights", "settings", "precision", "batching", "splitter", "parser", "sets")
 FACTS: Pattern = {
-    "fingerprint": {"encoder": is_text, "revision": is_text, "precision": is_text, "dimension": is_count},
+    "fingerprint": {**dict.fromkeys(NAMES, is_text), "dimension": is_count, "max_tokens": is_count},
     "zero_shares": _are_shares,
 }
 PARTS: Parts = MappingProxyType(
@@ -149,14 +150,13 @@ def _same_sets(sets: RaggedSets, sentences: int) -> bool:
     return bool(np.array_equal(np.sort(own + written), own + ids))
 
 
-def are_unit_rows(rows: NDArray[Any], tolerance: float) -> bool:
-    """Tell whether all rows are finite and their squares 1 but for rounding; a block at a time."""
-    blocks = (rows[start : start + CACHED_ROWS] for start in range(0, len(rows), CACHED_ROWS))
-    return all(bool((np.abs(_squares(block) - 1.0) <= tolerance).all()) for block in blocks)
-
-
-def _squares(rows: NDArray[Any]) -> NDArray[Any]:
-    """Return the squared length of each row; NaN, not a warning, where it is not finite."""
+def are_unit_rows(
+    rows: NDArray[Any], tolerance: float, single: Callable[[NDArray[Any]], Matrix] = np.asarray
+) -> bool:
+    """Tell whether the squares of all rows, turned to float32 by `single`, are finite and near 1."""
     with np.errstate(over="ignore", invalid="ignore"):
-        single = rows.astype(np.float32, copy=False)
-        return cast("NDArray[Any]", np.einsum("nd,nd->n", single, single))
+        for start in range(0, len(rows), CACHED_ROWS):
+            block = single(rows[start : start + CACHED_ROWS])
+            if not (np.abs(np.einsum("nd,nd->n", block, block) - 1.0) <= tolerance).all():
+                return False
+    return True

@@ -160,12 +160,18 @@ def are_axes(basis: Matrix) -> bool:
         return bool((np.abs(basis.T @ basis - np.eye(basis.shape[1])) <= AXES_TOLERANCE).all())
 
 
+def _are_means(means: Matrix) -> bool:
+    """Tell whether none is longer than the unit rows that it is the mean of."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool((np.einsum("cd,cd->c", means, means) <= 1 + LENGTH_TOLERANCE).all())
+
+
 CHECKS: Mapping[str, Check] = MappingProxyType(
     {  # what is wrong where it does not hold
         "its facts count other rows than it has": _counts_fit,
         "its copies are not its rows": _copies_fit,
         "its directions are not all of length 1": lambda arrays, _, __: are_unit_rows(
-            arrays["directions"], LENGTH_TOLERANCE
+            arrays["directions"], LENGTH_TOLERANCE, to_single
         ),
     }
 )
@@ -174,12 +180,10 @@ CELL_CHECKS: Mapping[str, Check] = MappingProxyType(
         "its cells do not hold its rows": lambda arrays, sizes, facts: (
             sizes["cells"] == facts["ivf"]["cells"] > 0 and ascends(arrays["cells"], sizes["distinct"])
         ),
-        "its means are not those of unit rows": lambda arrays, _, __: bool(
-            (np.einsum("cd,cd->c", arrays["means"], arrays["means"]) <= 1 + LENGTH_TOLERANCE).all()
-        ),
+        "its means are not those of unit rows": lambda arrays, _, __: _are_means(arrays["means"]),
         "its axes are not at right angles": lambda arrays, _, __: are_axes(arrays["basis"]),
         "its sketches are not all of length 1": lambda arrays, _, __: are_unit_rows(
-            arrays["sketches"], LENGTH_TOLERANCE
+            arrays["sketches"], LENGTH_TOLERANCE, to_single
         ),
     }
 )
