@@ -4,39 +4,45 @@ import json
 import multiprocessing
 import os
 from dataclasses import fields, replace
+from zlib import crc32
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tabon.errors import BadInputError
-from tabon.generation.journal import DraftKey, Journal, draft_line, read_journal
+from tabon.generation.batches import Ledger
+from tabon.generation.journal import DraftKey, Journal, draft_line, read_journal, record_line
 from tabon.generation.protocol import Answer, Parameters
 
 KEY = DraftKey(
     study="s1",
     model="openai:m",
+    source="http://127.0.0.1:8000/v1",
     prompt="P1",
     prompt_sha256="a" * 64,
     image_sha256=None,
     parameters=Parameters(),
     sample=0,
+    seed=7,
 )
 OTHER = {
     "study": "s2",
     "model": "openai:n",
+    "source": None,
     "prompt": "P2",
     "prompt_sha256": "b" * 64,
     "image_sha256": "c" * 64,
     "parameters": Parameters(temperature=0.5),
     "sample": 1,
+    "seed": 8,
 }
 
 
 def line(key=KEY, text="Findings: Clear.", **changes):
     """One line of a journal."""
     answer = Answer(outcome="ok", text=text, raw={"body": text}, **changes)
-    return draft_line(key, answer, seed=7, cost=0.25, time="2026-01-01T00:00:00+00:00")
+    return draft_line(key, answer, cost=0.25, time="2026-01-01T00:00:00+00:00")
 
 
 def keys(count):
@@ -71,13 +77,13 @@ def test_any_change_of_the_key_is_another_draft(tmp_path, field):
 
 @given(st.data())
 def test_a_cut_end_loses_only_what_was_never_acknowledged(tmp_path_factory, data):
-    """Cut anywhere, the journal opens with every whole line, and can be written on."""
+    """Cut anywhere behind its first bytes, the journal opens with every whole line, and can be written on."""
     path = tmp_path_factory.mktemp("j") / "d.jsonl"
     lines = [line(key) for key in keys(4)]
     whole = b"".join(lines)
-    cut = data.draw(st.integers(0, len(whole)))
+    cut = data.draw(st.one_of(st.just(0), st.integers(100, len(whole))))
     path.write_bytes(whole[:cut])
-    ends = [sum(map(len, lines[: n + 1])) for n in range(4)]
+    ends = [sum(map(len, lines[: n + 1])) - 1 for n in range(4)]  # a lost newline loses no draft
     journal = Journal(path)
     assert len(journal) == sum(end <= cut for end in ends)
     journal.append([line(replace(KEY, sample=9))])
@@ -87,19 +93,15 @@ def test_a_cut_end_loses_only_what_was_never_acknowledged(tmp_path_factory, data
 
 @given(st.integers(0, 10**6), st.integers(0, 7))
 def test_a_flipped_bit_is_never_read_as_a_draft(tmp_path_factory, place, bit):
-    """A line damaged after it was written is named, or (a lost newline at the end) left out."""
+    """A line damaged after it was written is named, and the file stays as it is."""
     path = tmp_path_factory.mktemp("j") / "d.jsonl"
     data = bytearray(b"".join(line(key) for key in keys(3)))
     data[place % len(data)] ^= 1 << bit
     path.write_bytes(data)
-    originals = [json.loads(line(key)) for key in keys(3)]
-    try:
-        records = list(read_journal(path))
-    except BadInputError as error:
-        assert "was damaged after it was written" in str(error)  # noqa: PT017
-    else:
-        assert records == originals[: len(records)]
-        assert len(records) < 3
+    for reading in (lambda: list(read_journal(path)), lambda: Journal(path)):
+        with pytest.raises(BadInputError, match=r"line [123] was damaged after|is another kind of file"):
+            reading()
+    assert path.read_bytes() == data
 
 
 def test_one_process_writes_at_a_time(tmp_path):
@@ -167,3 +169,202 @@ def test_the_journal_is_its_owner_s_alone(tmp_path):
     """Drafts are about patients: mode 0600."""
     Journal(tmp_path / "d.jsonl").close()
     assert (tmp_path / "d.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+FOREIGN = {
+    "one line": b"my only copy",
+    "two lines": b"my only copy\nof this",
+    "zeros": bytes(3_000_000),
+    "json": b'{"key": "value", "other": [1, 2]}',
+    "json line": b'{"key": "value", "other": [1, 2]}\n',
+    "short": b'{"key": "0f',
+    "blank": b"\n",
+    "another tool's": b'{"step": "one"}\n{"step": "two',
+}
+
+
+@pytest.mark.parametrize("kind", [Journal, Ledger])
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_file_that_is_no_journal_stays_as_it_is(tmp_path, kind, name):
+    """Whatever a user's file holds, with a newline at its end or not, opening it changes no byte."""
+    path = tmp_path / "notes.txt"
+    path.write_bytes(FOREIGN[name])
+    with pytest.raises(BadInputError, match=r"another kind of file|line 1 "):
+        kind(path)
+    assert path.read_bytes() == FOREIGN[name]
+
+
+def test_a_record_that_only_lost_its_newline_is_kept(tmp_path):
+    """The checksum is right, so the draft is there; the newline is put back and that is said."""
+    path = tmp_path / "d.jsonl"
+    whole = b"".join(line(key) for key in keys(2))
+    path.write_bytes(whole[:-1])
+    assert len(list(read_journal(path))) == 2
+    journal = Journal(path)
+    assert "got it back" in journal.mended
+    journal.append([line(replace(KEY, sample=2))])
+    journal.close()
+    assert path.read_bytes() == whole + line(replace(KEY, sample=2))
+
+
+def test_what_was_cut_off_is_said(tmp_path):
+    """Opening says how many bytes of a torn line it dropped; a whole journal is opened in silence."""
+    path = tmp_path / "d.jsonl"
+    path.write_bytes(line() + line(replace(KEY, sample=1))[:120])
+    journal = Journal(path)
+    assert "120 bytes" in journal.mended
+    journal.close()
+    assert path.read_bytes() == line()
+    again = Journal(path)
+    assert again.mended is None
+    again.close()
+
+
+def test_records_that_ran_together_are_not_taken_for_a_torn_one(tmp_path):
+    """Two journals put together without a newline between them: both drafts were paid for, none is cut."""
+    path = tmp_path / "d.jsonl"
+    data = line() + line(replace(KEY, sample=1))[:-1] + line(replace(KEY, sample=2))[:-1] + b" "
+    path.write_bytes(data)
+    with pytest.raises(BadInputError, match="line 2 was damaged"):
+        Journal(path)
+    assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_the_damaged_line_is_named_by_its_number(tmp_path, number):
+    """The message leads to the line."""
+    lines = [line(key) for key in keys(3)]
+    lines[number - 1] = lines[number - 1].replace(b"Clear", b"clear")
+    (tmp_path / "d.jsonl").write_bytes(b"".join(lines))
+    with pytest.raises(BadInputError, match=f"line {number} was damaged"):
+        Journal(tmp_path / "d.jsonl")
+
+
+def test_a_journal_makes_its_folder(tmp_path):
+    """A place in a folder that is not there yet is a place."""
+    Journal(tmp_path / "new" / "folders" / "d.jsonl").close()
+    assert (tmp_path / "new" / "folders" / "d.jsonl").is_file()
+
+
+def test_what_is_not_a_plain_file_is_refused(tmp_path):
+    """A FIFO would be waited for without end."""
+    os.mkfifo(tmp_path / "fifo")
+    holder = os.open(tmp_path / "fifo", os.O_RDWR | os.O_NONBLOCK)  # so that a fault fails and does not hang
+    os.write(holder, b"x")
+    for kind in (Journal, Ledger):
+        with pytest.raises(BadInputError, match="not a plain file"):
+            kind(tmp_path / "fifo")
+    with pytest.raises(BadInputError, match="no journal"):
+        list(read_journal(tmp_path / "fifo"))
+    assert os.read(holder, 9) == b"x"
+    os.close(holder)
+
+
+def forged(**changes):
+    """A line with a right checksum that tabon would not write; ... leaves a field out."""
+    record = json.loads(line()) | {"crc": ...} | changes
+    return record_line({name: value for name, value in record.items() if value is not ...})
+
+
+FORGED = {
+    "no key": forged(key=...),
+    "short key": forged(key="0f"),
+    "key of letters": forged(key="z" * 64),
+    "no study": forged(study=...),
+    "study of lists": forged(study=[1]),
+    "model of numbers": forged(model=7),
+    "sample of text": forged(sample="one"),
+    "sample below 0": forged(sample=-1),
+    "no text": forged(text=...),
+    "text of lists": forged(text=["Clear."]),
+    "no seed": forged(seed=...),
+    "no raw": forged(raw=...),
+    "source of objects": forged(source={}),
+    "a list": b'["key", "crc": 1]\n',
+    "not JSON": b'{"key": "%d, "crc": %d}\n' % (1, crc32(b'{"key": "1}')),
+    "deep": b'{"key": "", "x": %s, "crc": %d}\n'
+    % (b"[" * 99_999, crc32(b'{"key": "", "x": ' + b"[" * 99_999 + b"}")),
+    "many digits": b'{"key": "", "x": %s, "crc": %d}\n'
+    % (b"9" * 9_999, crc32(b'{"key": "", "x": ' + b"9" * 9_999 + b"}")),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_line_is_a_sentence(tmp_path, name):
+    """A right checksum around wrong fields is refused by its line's number, for reading and for writing."""
+    path = tmp_path / "d.jsonl"
+    path.write_bytes(line() + forged())
+    Journal(path).close()  # nothing is wrong but what is changed
+    path.write_bytes(line() + FORGED[name])
+    for reading in (lambda: list(read_journal(path)), lambda: Journal(path)):
+        with pytest.raises(BadInputError, match="line 2 "):
+            reading()
+    assert path.read_bytes() == line() + FORGED[name]
+
+
+@pytest.mark.parametrize(
+    "change", [{"drafts": 7}, {"name": []}, {"at": "soon"}, {"step": "job"}, {"drafts": [{}]}]
+)
+def test_a_forged_line_of_a_ledger_is_a_sentence(tmp_path, change):
+    """The ledger is read as carefully as the journal."""
+    record = {"step": "intent", "name": "tabon-1", "model": "gemini:m", "at": 1.0, "drafts": []} | change
+    (tmp_path / "d.batches").write_bytes(record_line(record))
+    with pytest.raises(BadInputError, match="line 1 is no record"):
+        Ledger(tmp_path / "d.batches")
+
+
+@pytest.mark.parametrize(
+    "cost", [float("nan"), float("inf"), -66_000.0, "free", 10**400], ids=lambda cost: str(cost)[:9]
+)
+def test_a_cost_that_cannot_be_does_not_lower_what_was_spent(tmp_path, cost):
+    """NaN or a negative cost in a journal counts as unknown: the other costs stand."""
+    path = tmp_path / "d.jsonl"
+    path.write_bytes(line() + forged(cost=cost) + line(replace(KEY, sample=1)))
+    journal = Journal(path)
+    assert journal.cost == 0.5
+    journal.close()
+
+
+def old_line(key):
+    """A line of the first version, which keyed drafts without their seed and server."""
+    record = json.loads(line(key))
+    for name in ("source", "crc"):
+        del record[name]
+    return record_line(record | {"key": key.old_digest()})
+
+
+def test_drafts_of_the_first_version_are_found_where_they_can_be_told_apart(tmp_path):
+    """At a provider's own address, with the seed they were drawn with; another seed is another draft."""
+    path = tmp_path / "d.jsonl"
+    own = replace(KEY, model="gemini:m", source=None)
+    path.write_bytes(old_line(own) + old_line(replace(own, sample=1)))
+    journal = Journal(path)
+    assert own in journal
+    assert replace(own, sample=1) in journal
+    assert replace(own, seed=8) not in journal
+    assert replace(own, sample=2) not in journal
+    assert len(journal) == 2
+    journal.close()
+    assert [record["sample"] for record in read_journal(path)] == [0, 1]
+
+
+def test_a_draft_of_the_first_version_by_a_server_it_does_not_name_is_not_taken_for_another_s(tmp_path):
+    """Neither reused nor bought again in silence: the user is told to use another file."""
+    path = tmp_path / "d.jsonl"
+    path.write_bytes(old_line(KEY))
+    journal = Journal(path)
+    with pytest.raises(BadInputError, match="did not note which server"):
+        assert KEY in journal
+    assert replace(KEY, seed=8) not in journal
+    journal.close()
+
+
+def test_a_body_nested_too_deeply_can_be_read_again(tmp_path):
+    """A provider's body that JSON could not read back is not kept; its draft is."""
+    body = []
+    for _ in range(900):
+        body = [body]
+    data = draft_line(KEY, Answer(outcome="ok", text="Clear.", raw=body), cost=None, time="")
+    (tmp_path / "d.jsonl").write_bytes(data)
+    (record,) = read_journal(tmp_path / "d.jsonl")
+    assert (record["text"], record["raw"]) == ("Clear.", "nested too deeply to be kept")

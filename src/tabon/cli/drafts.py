@@ -35,12 +35,11 @@ def drafts(journal: Path, cohort: Path, out: Path, **options: Any) -> None:  # n
     for record in read_journal(journal):
         if (record["model"], record["prompt"]) == chosen:
             kept = {name: record[name] for name in ("model", "prompt", "sample", "outcome", "text")}
-            by_study.setdefault(record["study"], []).append(kept)
+            by_study.setdefault(str(record["study"]), []).append(kept)
     counts = JoinCounts()
     with replacing(out) as file:
-        transitions = (dict(record) for record in read_split(cohort, options["split"]))
         for query in queries_from(
-            transitions,
+            read_split(cohort, options["split"]),
             lambda study: by_study.get(study, []),
             expected=options["samples"],
             counts=counts,

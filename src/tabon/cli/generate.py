@@ -15,9 +15,9 @@ import click
 
 from tabon.cli.shared_options import says_no, tell
 from tabon.errors import BadInputError
-from tabon.generation.asking import Asking, check_egress, read_split, tasks
+from tabon.generation.asking import Asking, check_egress, count_studies, tasks
 from tabon.generation.batches import BatchLimits, BatchRun
-from tabon.generation.journal import Journal, read_journal
+from tabon.generation.journal import Journal, Kept, RecordFile, read_journal
 from tabon.generation.models import KEY_VARIABLES, ModelOptions, make_batch, make_generator
 from tabon.generation.prices import FREE, Budget, Price, read_price
 from tabon.generation.prompts import get_prompt
@@ -77,26 +77,38 @@ def generate(cohort: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
         seed=options["seed"],
         images=options["images"],
     )
-    wanted = tasks(cohort, options["split"], generator.model, asking)
+    budget = Budget(price, cap=options["cap"])
+    total = count_studies(cohort, options["split"], asking) * len(asking.prompts) * asking.samples
+    left_out: list[str] = []
+    wanted = tasks(cohort, options["split"], generator, asking, left_out)
     if options["dry_run"]:
         click.echo(json.dumps(estimate(wanted, out, price), indent=2))
+        check_left_out(left_out)
         return
-    total = sum(1 for _ in read_split(cohort, options["split"])) * len(asking.prompts) * asking.samples
     journal = Journal(out)
+    say_mended(journal)
     try:
-        budget = Budget(price, spent=journal.cost, cap=options["cap"])
+        budget.spent = journal.cost
         run = partial(make_run, generator, journal, budget, options)
         progress = asyncio.run(bought(generator, run, wanted, Told(total)))
     finally:
         journal.close()
-    report(progress, out)
+    report(progress, out, left_out)
+
+
+def say_mended(file: RecordFile) -> None:
+    """Say what opening did to a file that a kill had left unfinished."""
+    if file.mended is not None:
+        click.echo(file.mended, err=True)
 
 
 def make_run(generator: Any, journal: Journal, budget: Budget, options: dict[str, Any]) -> Run | BatchRun:  # noqa: ANN401
     """Return a run of single requests, or of a provider's batch jobs."""
     if options["batch"]:
         ledger = journal.path.with_name(f"{journal.path.name}.batches")
-        return BatchRun(generator, journal, ledger, budget, BatchLimits())
+        run = BatchRun(generator, journal, ledger, budget, BatchLimits())
+        say_mended(run.ledger)
+        return run
     limits = Limits(concurrency=options["concurrency"], per_minute=options["rate"])
     return Run(generator, journal, budget, limits)
 
@@ -132,12 +144,13 @@ class Told:
         tell(f"{progress.kept} drafts, {rate:.1f}/s, ${progress.spent:.4f}, {left:.0f} s left")
 
 
-def report(progress: Progress, out: Path) -> None:
+def report(progress: Progress, out: Path, left_out: list[str]) -> None:
     """Print what a run did; what is missing is an error that names the way on."""
     record = {
         "kept": progress.kept,
         "already_there": progress.already,
         "failed": progress.failed,
+        "left_out": len(left_out),
         "outcomes": dict(progress.outcomes),
         "spent": progress.spent,
     }
@@ -146,16 +159,27 @@ def report(progress: Progress, out: Path) -> None:
         raise BadInputError(
             f"the run stopped early: {progress.stopped}; {out} keeps every draft, run again to go on"
         )
+    check_left_out(left_out)
     if progress.failed:
         raise BadInputError(f"{progress.failed} drafts could not be had; run again to ask for them")
 
 
+def check_left_out(left_out: list[str]) -> None:
+    """Say which studies got no drafts because of their files."""
+    if left_out:
+        raise BadInputError(
+            f"{len(left_out)} studies were left out, the first because {left_out[0]}; then run again"
+        )
+
+
 def estimate(wanted: Iterator[Task], out: Path, price: Price) -> dict[str, Any]:
     """Count what a run would ask for and the most that it may cost; nothing is written."""
-    kept = {record["key"]: record["cost"] or 0.0 for record in read_journal(out)} if out.exists() else {}
+    kept = Kept()
+    for record in read_journal(out) if out.exists() else ():
+        kept.add(record)
     drafts, already, cost = 0, 0, 0.0
     for task in wanted:
-        if task.key.digest() in kept:
+        if task.key in kept:
             already += 1
         else:
             drafts += 1
@@ -164,7 +188,7 @@ def estimate(wanted: Iterator[Task], out: Path, price: Price) -> dict[str, Any]:
         "drafts": drafts,
         "already_there": already,
         "most_it_may_cost": cost,
-        "spent_so_far": sum(kept.values()),
+        "spent_so_far": kept.cost,
     }
 
 

@@ -13,14 +13,17 @@ from tabon.generation.replay import ReplayGenerator, archive_key
 def replay_journal(path: Path) -> ReplayGenerator:
     """Return a generator that answers from a journal of one model."""
     answers: dict[str, Answer] = {}
-    models: set[str] = set()
+    models: set[tuple[str, str | None]] = set()
     for record in read_journal(path):
-        models.add(record["model"])
+        models.add((record["model"], record.get("source")))
         answers[_key(record)] = _answer(record)
     if len(models) != 1:
-        shown = ", ".join(sorted(models)) or "none"
-        raise BadInputError(f"{path} holds drafts of several models or none ({shown}); replay one at a time")
-    return ReplayGenerator(answers, name=models.pop())
+        shown = ", ".join(sorted(f"{name} at {source or 'its own address'}" for name, source in models))
+        raise BadInputError(
+            f"{path} holds drafts of several models or none ({shown or 'none'}); replay one at a time"
+        )
+    ((name, source),) = models
+    return ReplayGenerator(answers, name=name, source=source)
 
 
 def _key(record: Mapping[str, Any]) -> str:

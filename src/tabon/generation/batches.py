@@ -8,21 +8,38 @@ sent along: a job whose number was never written down is found by that name.
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 from uuid import uuid4
-from zlib import crc32
 
 from tabon.errors import BadInputError
 from tabon.generation.failures import UNREADABLE, Door, ask
-from tabon.generation.journal import DraftKey, Journal, draft_line
+from tabon.generation.journal import (
+    NEW_FIELDS,
+    DraftKey,
+    Journal,
+    RecordFile,
+    can_be_kept,
+    draft_line,
+    record_line,
+)
 from tabon.generation.prices import Budget
-from tabon.generation.protocol import Answer, GenerationError, Parameters, Reach, Request, TryAgainError
+from tabon.generation.protocol import (
+    Answer,
+    GenerationError,
+    Parameters,
+    Reach,
+    Request,
+    TryAgainError,
+    answer_of,
+)
 from tabon.generation.running import Progress, Task
 
 State = Literal["running", "done", "failed", "expired", "cancelled"]
@@ -36,6 +53,10 @@ class BatchProvider(Protocol):
     @property
     def model(self) -> str:
         """Return the name its drafts are journaled under."""
+
+    @property
+    def source(self) -> str | None:
+        """Return the address behind the name; None for the provider's own."""
 
     @property
     def reach(self) -> Reach:
@@ -67,6 +88,7 @@ class BatchLimits:
     attempts: int = 6
     first_wait: float = 10.0  # seconds
     longest_wait: float = 300.0
+    longest_asked: float = 3600.0  # a provider that asks to wait longer ends the run
     settling: float = 30.0  # seconds until a job that was accepted is sure to be listed
 
     def __post_init__(self) -> None:
@@ -80,7 +102,6 @@ class Ordered:
     """A draft that was asked for in a job."""
 
     key: DraftKey
-    seed: int
     most: float  # dollars promised for it
 
 
@@ -90,18 +111,23 @@ class Lot:
 
     name: str
     model: str
-    drafts: dict[str, Ordered]  # by the digest of their key
+    source: str | None
+    drafts: dict[str, Ordered]  # by the digest of their key, which is sent along
     at: float  # when it was written down, in seconds since 1970
     job: str | None = None
 
     def intent(self) -> dict[str, Any]:
         """Return what is written down before the job is submitted."""
         drafts = [asdict(ordered) for ordered in self.drafts.values()]
-        return {"step": "intent", "name": self.name, "model": self.model, "at": self.at, "drafts": drafts}
+        facts = {"name": self.name, "model": self.model, "source": self.source, "at": self.at}
+        return {"step": "intent", **facts, "drafts": drafts}
 
 
-class Ledger(Journal):
+class Ledger(RecordFile):
     """The jobs that are open; an append-only file under the journal's crash rules."""
+
+    BEGIN = b'{"step": "'
+    FIRST = re.compile(rb'\{"step": "intent", "name": "tabon-[0-9a-f]{32}"')
 
     def __init__(self, path: Path) -> None:
         """Open or create a ledger and read which jobs are open."""
@@ -110,8 +136,8 @@ class Ledger(Journal):
 
     def __contains__(self, key: DraftKey) -> bool:
         """Whether a draft is being waited for."""
-        digest = key.digest()
-        return any(digest in lot.drafts for lot in self.open.values())
+        digests = {key.digest()} | ({key.old_digest()} if key.source is None else set())
+        return any(not digests.isdisjoint(lot.drafts) for lot in self.open.values())
 
     def __len__(self) -> int:
         """Count the open jobs."""
@@ -119,26 +145,28 @@ class Ledger(Journal):
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Write one line; when this returns it is on disk."""
-        body = json.dumps(record)
-        self.append([body[:-1].encode() + f', "crc": {crc32(body.encode())}}}\n'.encode()])
+        self.append([record_line(record)])
 
     def _remember(self, record: Mapping[str, Any]) -> None:
         """Follow one line: an intent opens a lot, a job numbers it, an end closes it."""
         if record["step"] == "intent":
-            drafts = [_ordered(draft) for draft in record["drafts"]]
-            by_key = {ordered.key.digest(): ordered for ordered in drafts}
-            self.open[record["name"]] = Lot(record["name"], record["model"], by_key, record["at"])
+            by_key = dict(_ordered(draft) for draft in record["drafts"])
+            facts = record["name"], record["model"], record.get("source")
+            self.open[record["name"]] = Lot(*facts, by_key, float(record["at"]))
         elif record["step"] == "job":
             self.open[record["name"]].job = record["job"]
         else:
             self.open.pop(record["name"], None)
 
 
-def _ordered(draft: Mapping[str, Any]) -> Ordered:
-    """Read a draft of a lot."""
-    fields = dict(draft["key"])
+def _ordered(draft: Mapping[str, Any]) -> tuple[str, Ordered]:
+    """Read a draft of a lot, and the digest that it was sent under."""
+    fields = {"seed": draft.get("seed"), "source": None, **draft["key"]}
     key = DraftKey(**fields | {"parameters": Parameters(**fields["parameters"])})
-    return Ordered(key, draft["seed"], draft["most"])
+    if not can_be_kept(key) or not 0 <= draft["most"] < inf:
+        raise ValueError("not a draft with its amount of money")
+    is_new = draft["key"].keys() >= NEW_FIELDS
+    return key.digest() if is_new else key.old_digest(), Ordered(key, float(draft["most"]))
 
 
 class BatchRun:
@@ -155,7 +183,7 @@ class BatchRun:
         """Take the parts and open the ledger; nothing is asked yet."""
         self._provider, self._journal, self._budget = provider, journal, budget
         self._limits = limits or BatchLimits()
-        self._ledger = Ledger(ledger_path)
+        self.ledger = Ledger(ledger_path)
         self._stopping, self._spent_out = asyncio.Event(), False
         self._missing: set[str] = set()
         self._told: Callable[[Progress], None] | None = None
@@ -183,12 +211,13 @@ class BatchRun:
         except _StoppedError:
             pass  # the progress says why
         finally:
-            self._ledger.close()
+            self.ledger.close()
         return self.progress
 
     def _mine(self) -> list[Lot]:
-        """Return the open lots of this model; a ledger may hold others."""
-        return [lot for lot in self._ledger.open.values() if lot.model == self._provider.model]
+        """Return the open lots of this model at this address; a ledger may hold others."""
+        mine = self._provider.model, self._provider.source
+        return [lot for lot in self.ledger.open.values() if (lot.model, lot.source) == mine]
 
     async def _attach(self, lot: Lot) -> None:
         """Find the job of a lot that an earlier run left open; without one its drafts are asked for anew."""
@@ -199,15 +228,16 @@ class BatchRun:
                 await self._sleep(young)
                 job = await self._patiently(lambda: self._provider.find(lot.name))
             if job is None:
-                self._ledger.write({"step": "end", "name": lot.name, "state": "not submitted"})
+                self.ledger.write({"step": "end", "name": lot.name, "state": "not submitted"})
                 return
-            self._ledger.write({"step": "job", "name": lot.name, "job": job})
+            self.ledger.write({"step": "job", "name": lot.name, "job": job})
         for ordered in lot.drafts.values():
             self._budget.promise(ordered.most)
 
     def _fill(self, tasks: Iterator[Task]) -> tuple[Lot, list[tuple[str, Request]]]:
         """Take tasks until a lot is full; making them reads files and images."""
-        lot = Lot(f"tabon-{uuid4().hex}", self._provider.model, {}, time.time())
+        model, source = self._provider.model, self._provider.source
+        lot = Lot(f"tabon-{uuid4().hex}", model, source, {}, time.time())
         requests: list[tuple[str, Request]] = []
         size = 0
         while len(requests) < self._limits.lot and size < self._limits.lot_bytes:
@@ -218,21 +248,21 @@ class BatchRun:
                 self.progress.already += 1
                 continue
             digest = task.key.digest()
-            if task.key in self._ledger or digest in lot.drafts:
+            if task.key in self.ledger or digest in lot.drafts:
                 continue
             most = self._budget.reserve(task.request)
             if most is None:
                 self._spent_out = True
                 self.progress.stopped = "the next draft could pass the spend cap"
                 break
-            lot.drafts[digest] = Ordered(task.key, task.request.seed, most)
+            lot.drafts[digest] = Ordered(task.key, most)
             requests.append((digest, task.request))
             size += _size(task.request)
         return lot, requests
 
     async def _submit(self, lot: Lot, requests: list[tuple[str, Request]]) -> None:
         """Write down what is about to be asked, submit it, and write the job's number down."""
-        self._ledger.write(lot.intent())
+        self.ledger.write(lot.intent())
         tried = False
 
         async def once() -> str:
@@ -243,7 +273,7 @@ class BatchRun:
             return found or await self._provider.submit(lot.name, requests)
 
         job = await self._patiently(once)
-        self._ledger.write({"step": "job", "name": lot.name, "job": job})
+        self.ledger.write({"step": "job", "name": lot.name, "job": job})
         self._count_missing(self._missing - lot.drafts.keys())
 
     async def _wait(self, most_open: int) -> None:
@@ -270,10 +300,10 @@ class BatchRun:
         except GenerationError as error:
             raise GenerationError(
                 f"batch job {job} cannot be fetched: {error}; if it is gone for good, remove "
-                f"{self._ledger.path} and its drafts are asked for again"
+                f"{self.ledger.path} and its drafts are asked for again"
             ) from None
         await asyncio.to_thread(self._keep, lot, rows)
-        self._ledger.write({"step": "end", "name": lot.name, "state": state})
+        self.ledger.write({"step": "end", "name": lot.name, "state": state})
         if self._told is not None:
             self._told(self.progress)
         return True
@@ -298,13 +328,13 @@ class BatchRun:
             raise GenerationError(
                 f"batch job {lot.job} holds {strangers} results under keys that were not asked for; the "
                 "others are kept. Check the job at the provider; to ask for the rest anew, remove "
-                f"{self._ledger.path}"
+                f"{self.ledger.path}"
             )
 
     def _line(self, ordered: Ordered, answer: Answer, when: str) -> bytes:
         """Return the journal's line of one row, its money settled."""
         cost = self._budget.settle(ordered.most, self._budget.price.cost(answer))
-        return draft_line(ordered.key, answer, seed=ordered.seed, cost=cost, time=when)
+        return draft_line(ordered.key, answer, cost=cost, time=when)
 
     def _count_missing(self, missing: set[str]) -> None:
         """Remember which drafts were asked for and did not come."""
@@ -318,6 +348,8 @@ class BatchRun:
             try:
                 return await call()
             except TryAgainError as error:
+                if error.retry_after is not None and error.retry_after > self._limits.longest_asked:
+                    self.stop(f"{error}, and not for another {error.retry_after / 3600:.3g} hours")
                 await self._sleep(wait if error.retry_after is None else error.retry_after)
                 wait = min(self._limits.longest_wait, wait * 2)
         return await call()
@@ -374,6 +406,6 @@ def read_rows(door: Door, data: bytes) -> list[dict[str, Any]]:
 def answer_from(body: object, read: Callable[[Any], Mapping[str, Any]]) -> Answer:
     """Return the answer in one row; one that cannot be read was still bought, so it is kept."""
     try:
-        return Answer(**read(body), raw=body)
+        return answer_of(read(body), body)
     except UNREADABLE:
         return Answer(outcome="malformed", raw=body)

@@ -31,17 +31,27 @@ import signal
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from itertools import count
 from typing import Any, TypeVar
 
 from tabon.errors import BadInputError
-from tabon.generation.protocol import Answer, GenerationError, Outcome, Reach, Request, TryAgainError
+from tabon.generation.protocol import (
+    Answer,
+    GenerationError,
+    Outcome,
+    Reach,
+    Request,
+    TryAgainError,
+    answer_of,
+)
 
 Step = TypeVar("Step")
 
 MAX_LINE = 64 * 2**20  # bytes of one answer
 MAX_JUNK = 1000
 MAX_STARTS = 3
+MOST_SECONDS = 1e9  # that a command may ask to wait
 GRACE = 5.0  # seconds that a command has to end once its input has ended
 
 ENDINGS: Mapping[str, Outcome] = {
@@ -94,20 +104,15 @@ def answer_from(record: Mapping[str, Any], *, model: str) -> Answer:
         return Answer(outcome="malformed", raw=raw)
     usage = record.get("usage")
     usage = usage if isinstance(usage, dict) else {}
-    return Answer(
-        outcome=ENDINGS.get(str(finish).lower(), "ok" if text.strip() else "empty"),
-        text=text,
-        finish_reason=finish if isinstance(finish, str) else None,
-        model_version=version if isinstance(version, str) else None,
-        input_tokens=_count(usage.get("input_tokens", usage.get("prompt_tokens"))),
-        output_tokens=_count(usage.get("output_tokens", usage.get("completion_tokens"))),
-        raw=raw,
-    )
-
-
-def _count(value: object) -> int | None:
-    """Return a number of tokens, None for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    fields = {
+        "outcome": ENDINGS.get(str(finish).lower(), "ok" if text.strip() else "empty"),
+        "text": text,
+        "finish_reason": finish,
+        "model_version": version,
+        "input_tokens": usage.get("input_tokens", usage.get("prompt_tokens")),
+        "output_tokens": usage.get("output_tokens", usage.get("completion_tokens")),
+    }
+    return answer_of(fields, raw)
 
 
 def _reported(record: Mapping[str, Any], model: str) -> GenerationError | TryAgainError:
@@ -117,7 +122,8 @@ def _reported(record: Mapping[str, Any], model: str) -> GenerationError | TryAga
     retry = record.get("retry", False)
     if retry is False or retry is None:
         return GenerationError(f"{model} answered: {what}")
-    wait = float(retry) if isinstance(retry, int | float) and retry is not True and retry >= 0 else None
+    is_number = isinstance(retry, int | float) and retry is not True and retry >= 0
+    wait = float(min(retry, MOST_SECONDS)) if is_number else None
     return TryAgainError(f"{model} answered: {what}", retry_after=wait)
 
 
@@ -229,6 +235,7 @@ class CommandGenerator:
         if timeout <= 0:
             raise BadInputError(f"timeout is {timeout} s; give more than 0")
         self.model = f"command:{name}"
+        self.source = sha256("\0".join(argv).encode("utf-8", "surrogateescape")).hexdigest()  # may hold a key
         self._argv = tuple(argv)
         self._timeout = timeout
         self._numbers = count(1)

@@ -12,9 +12,9 @@ import json
 import math
 import re
 import ssl
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
@@ -22,16 +22,49 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tabon._extras import require
-from tabon.generation.protocol import Answer, GenerationError, Outcome, TryAgainError
+from tabon.generation.protocol import Answer, GenerationError, Outcome, TryAgainError, answer_of
 
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionError)  # odd bodies do this
 TRY_AGAIN = {408, 409, 425, 429}  # and every 5xx
 FIRST_SERVER_ERROR = 500
 KEY_CODES = {"API_KEY_INVALID", "invalid_api_key", "PERMISSION_DENIED", "UNAUTHENTICATED"}
 OUT_OF_MONEY = {"insufficient_quota", "billing_hard_limit_reached"}
-CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.]{1,47}|[0-9]{3,6}")
+CODE = re.compile(r"(?=.{1,48}$)[a-z]+(_[a-z]+)+|[0-9]{3,4}")  # no key looks like this
+KNOWN_CODES = KEY_CODES | {  # of google.rpc.Code, and single words of others
+    "ABORTED",
+    "ALREADY_EXISTS",
+    "CANCELLED",
+    "DATA_LOSS",
+    "DEADLINE_EXCEEDED",
+    "FAILED_PRECONDITION",
+    "INTERNAL",
+    "INVALID_ARGUMENT",
+    "NOT_FOUND",
+    "OUT_OF_RANGE",
+    "RATE_LIMIT_EXCEEDED",
+    "RESOURCE_EXHAUSTED",
+    "UNAVAILABLE",
+    "UNIMPLEMENTED",
+    "UNKNOWN",
+    "BadRequestError",
+    "InternalServerError",
+    "NotFoundError",
+    "missing",
+    "overloaded",
+}
+MOST_BYTES = 4 * 2**20  # of the answer to one request
+KEPT_TEXT = 10_000  # characters of a body that is not JSON
 
-_seen: ContextVar[list[Any]] = ContextVar("tabon_responses_seen")
+_watched: ContextVar["_Watched"] = ContextVar("tabon_call_watched")
+
+
+@dataclass(slots=True)
+class _Watched:
+    """The responses of one call, and how long each may be."""
+
+    most: int  # bytes
+    responses: list[Any] = field(default_factory=list)
+    cut: bool = False  # one was longer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +78,26 @@ class Door:
     lost: tuple[type[Exception], ...]  # no response came
     failed: tuple[type[Exception], ...]  # a response came, and it is no answer
     missing: str = "check the model id"  # what to do when there is no such model
+    most: int = MOST_BYTES  # of an answer; what is beyond is not read
 
     @property
     def host(self) -> str:
         """Return the host and port, without what else a URL may carry."""
         parts = urlsplit(self.base_url)
         return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
+
+
+def source_of(base_url: str) -> str:
+    """Write a server's address in one form, without what may be a secret.
+
+    >>> source_of("HTTPS://user:key@Host.org:443/v1/?key=1")
+    'https://host.org/v1'
+    """
+    parts = urlsplit(base_url)
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    port = "" if parts.port in {None, usual} else f":{parts.port}"
+    host = f"[{parts.hostname}]" if ":" in str(parts.hostname) else parts.hostname
+    return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
 
 
 def is_loopback(base_url: str) -> bool:
@@ -85,9 +132,46 @@ def check_key(model: str, api_key: str, key_name: str) -> None:
         raise GenerationError(f"the key for {model} holds characters that no key has; check {key_name}")
 
 
+async def _ask_for_plain_bytes(request: Any) -> None:  # noqa: ANN401  # httpx2 is an optional import
+    """Ask for an answer that is not compressed, whatever an official client would ask for."""
+    request.headers["accept-encoding"] = "identity"
+
+
 async def _remember(response: Any) -> None:  # noqa: ANN401  # httpx2 is an optional import
-    """Keep a response for the call that is waiting for it."""
-    _seen.get([]).append(response)
+    """Keep a response for the call that is waiting for it, and let no more of it in than is allowed."""
+    watched = _watched.get()
+    watched.responses.append(response)
+    response.encoding = "utf-8"  # JSON is nothing else, and some encodings that may be named unpack bytes
+    response.stream = _bounded(response.stream, watched, 0 if _is_compressed(response) else watched.most)
+
+
+def _is_compressed(response: Any) -> bool:  # noqa: ANN401  # an httpx2.Response
+    """Whether a server compressed its answer, which was not asked for; a few bytes may become gigabytes."""
+    return response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}
+
+
+def _bounded(stream: Any, watched: _Watched, most: int) -> Any:  # noqa: ANN401  # an httpx2.AsyncByteStream
+    """Return a stream that ends after so many bytes, as if there were no more."""
+    httpx2 = require("httpx2", extra="openai", feature="the HTTP client")
+
+    class Bounded(httpx2.AsyncByteStream):  # type: ignore[misc,name-defined]
+        """The beginning of another stream."""
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            """Yield what is allowed."""
+            left = most
+            async for portion in stream:
+                yield portion[:left]
+                left -= len(portion)
+                if left < 0:
+                    watched.cut = True
+                    return
+
+        async def aclose(self) -> None:
+            """Let the connection go."""
+            await stream.aclose()
+
+    return Bounded()
 
 
 def trusts_no_one() -> ssl.SSLContext:
@@ -118,7 +202,7 @@ def http_client(base_url: str, *, extra: str) -> Any:  # noqa: ANN401  # an http
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
         verify=trusts_no_one() if urlsplit(base_url).scheme == "http" else True,
         trust_env=not is_loopback(base_url),
-        event_hooks={"response": [_remember]},
+        event_hooks={"request": [_ask_for_plain_bytes], "response": [_remember]},
     )
 
 
@@ -136,14 +220,15 @@ async def ask(
         TryAgainError: nothing came back, or the provider asked to wait.
         GenerationError: the provider will not answer this.
     """
-    seen: list[Any] = []
+    watched = _Watched(door.most)
     no_answer: tuple[type[Exception], ...] = (*door.failed, *UNREADABLE)
     failure: TryAgainError | GenerationError | None = None
-    token = _seen.set(seen)
+    token = _watched.set(watched)
     try:
         async with asyncio.timeout(door.timeout):
             result = await call()
-        return Answer(**read(result), raw=body_of(seen[-1]))
+        if not watched.cut:
+            return answer_of(read(result), body_of(watched.responses[-1]))
     except TimeoutError:
         failure = TryAgainError(f"{door.model} did not answer within {door.timeout:g} s")
     except door.lost as error:
@@ -151,17 +236,22 @@ async def ask(
     except no_answer as error:
         failure = (
             None
-            if seen
+            if watched.responses
             else GenerationError(
                 f"the client for {door.model} did not send the request ({type(error).__name__}); "
                 "check the parameters"
             )
         )
     finally:
-        _seen.reset(token)
+        _watched.reset(token)
+    last = watched.responses[-1] if watched.responses else None
+    if watched.cut and last.is_success and _is_compressed(last):
+        failure = GenerationError(
+            f"{door.host} compresses its answers though it was asked not to; switch that off in the server"
+        )
     if failure is not None:
         raise failure  # out here, so that it carries no trace of what the client said
-    return settle(door, seen[-1])
+    return settle(door, last)
 
 
 def settle(door: Door, response: Any) -> Answer:  # noqa: ANN401  # an httpx2.Response
@@ -199,7 +289,7 @@ def body_of(response: Any) -> Any:  # noqa: ANN401  # an httpx2.Response, and wh
     try:
         return json.loads(text, parse_constant=str)
     except (ValueError, RecursionError):
-        return text
+        return text[:KEPT_TEXT]
 
 
 def _error_parts(body: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401  # any JSON
@@ -216,7 +306,7 @@ def _error_parts(body: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401  # a
 
 
 def error_codes(body: Any) -> Iterator[str]:  # noqa: ANN401  # any JSON
-    """Yield the provider's machine-readable codes for a failure; never its prose.
+    """Yield the provider's machine-readable codes for a failure; never its prose, nor a word like a key.
 
     >>> list(error_codes({"error": {"message": "about the prompt", "status": "NOT_FOUND", "code": 404}}))
     ['NOT_FOUND']
@@ -224,7 +314,7 @@ def error_codes(body: Any) -> Iterator[str]:  # noqa: ANN401  # any JSON
     for part in _error_parts(body):
         for name in ("status", "type", "code", "reason"):
             code = part.get(name)
-            if isinstance(code, str) and CODE.fullmatch(code):
+            if isinstance(code, str) and (code in KNOWN_CODES or CODE.fullmatch(code)):
                 yield code
 
 

@@ -12,10 +12,11 @@ from tabon.generation.failures import (
     check_key,
     http_client,
     outcome_of,
+    source_of,
     trusts_no_one,
     unused_client,
 )
-from tabon.generation.protocol import Answer, Outcome, Reach, Request
+from tabon.generation.protocol import Answer, Outcome, Reach, Request, token_count
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 KEY_NAME = "GEMINI_API_KEY"
@@ -54,9 +55,9 @@ def read(result: Any) -> Mapping[str, Any]:  # noqa: ANN401  # an optional impor
     fields: dict[str, Any] = {"model_version": result.model_version}
     if usage is not None:
         fields["input_tokens"] = usage.prompt_token_count
-        if usage.candidates_token_count is not None or usage.thoughts_token_count is not None:
-            # thoughts are billed as output
-            fields["output_tokens"] = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
+        made = [usage.candidates_token_count, usage.thoughts_token_count]  # thoughts are billed as output
+        counts = [token_count(count) for count in made if count is not None]
+        fields["output_tokens"] = sum(counts) if counts and None not in counts else None
     if feedback is not None and feedback.block_reason is not None:
         return fields | {"outcome": "blocked", "finish_reason": feedback.block_reason.value}
     candidate = result.candidates[0]
@@ -86,6 +87,7 @@ class GeminiGenerator:
         address = base_url or BASE_URL
         check_address(self.model, address)
         check_key(self.model, api_key, KEY_NAME)
+        self.source = None if source_of(address) == BASE_URL else source_of(address)
         self._door = Door(
             model=self.model,
             base_url=address,

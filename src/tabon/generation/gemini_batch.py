@@ -18,6 +18,7 @@ from tabon.generation.gemini import SEEDS, GeminiGenerator, read
 from tabon.generation.protocol import Answer, Request
 
 TRANSFER_TIMEOUT = 900.0  # seconds for a file to go up or come down
+TRANSFER_BYTES = 2**30  # of a file that comes down
 STATES: Mapping[str, State] = MappingProxyType(
     {
         "JOB_STATE_SUCCEEDED": "done",
@@ -75,7 +76,8 @@ class GeminiBatch(GeminiGenerator):
     @property
     def _transfer(self) -> Door:
         """Return the door for whole files."""
-        return replace(self._job_door, timeout=max(self._door.timeout, TRANSFER_TIMEOUT))
+        timeout = max(self._door.timeout, TRANSFER_TIMEOUT)
+        return replace(self._job_door, timeout=timeout, most=TRANSFER_BYTES)
 
     @property
     def _job_door(self) -> Door:

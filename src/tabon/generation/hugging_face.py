@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
@@ -155,6 +155,7 @@ class LocalGenerator:
     """A model that draws in a thread of this process; loaded once, at the first request."""
 
     reach: Reach = "local"
+    source: str | None = None
 
     def __init__(self, model: str, load: Callable[[], LocalModel], *, batch: int = 1) -> None:
         """Keep how to load the model; nothing is loaded yet."""
@@ -218,11 +219,12 @@ class HuggingFaceGenerator(LocalGenerator):
         """Keep which model it is; the weights are read (a Hub model: fetched) at the first request."""
         if Path(folder_or_name).is_dir():
             folder = Path(folder_or_name)
-            name = folder.resolve().name
+            name, revision = folder.resolve().name, folder_hash(folder)
             super().__init__(f"hf:{name}", lambda: load_folder(folder, device, dtype), batch=batch)
         else:
             name, revision = pinned(str(folder_or_name))
             super().__init__(f"hf:{name}", lambda: load_from_hub(name, revision, device, dtype), batch=batch)
+        self.source = revision
 
 
 def pinned(name: str) -> tuple[str, str]:
@@ -298,6 +300,20 @@ def load_folder(folder: Path, device: str, dtype: str) -> LocalModel:
         limit=getattr(network.config.get_text_config(), "max_position_embeddings", None),
         version=version,
     )
+
+
+def folder_hash(folder: Path) -> str:
+    """Return a hash of a model folder's files, without what is not loaded: code, pickles, hidden files."""
+    digest = sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = path.relative_to(folder)
+        hidden = any(part.startswith(".") for part in name.parts)
+        if hidden or any(name.match(pattern) for pattern in NOT_FETCHED):
+            continue
+        digest.update(f"{name.as_posix()}\0".encode("utf-8", "surrogateescape"))
+        with path.open("rb") as file:
+            digest.update(file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 def short_hash(weights: Sequence[Path], name: str) -> str:

@@ -113,7 +113,7 @@ def _in_order(study: str, drafts: Sequence[Draft]) -> list[Draft]:
         if before["sample"] == after["sample"]:
             raise BadInputError(
                 f"study {study!r} has two drafts with sample {after['sample']}; "
-                "join the drafts of one set of parameters at a time"
+                "keep each server, seed and set of parameters in a journal of its own"
             )
     return ordered
 

@@ -12,6 +12,7 @@ from tabon.generation.failures import (
     check_key,
     http_client,
     outcome_of,
+    source_of,
     unused_client,
 )
 from tabon.generation.openai_compatible import content_of
@@ -69,6 +70,7 @@ class MistralGenerator:
         address = base_url or BASE_URL
         check_address(self.model, address)
         check_key(self.model, api_key, KEY_NAME)
+        self.source = None if source_of(address) == BASE_URL else source_of(address)
         self._door = Door(
             model=self.model,
             base_url=address,

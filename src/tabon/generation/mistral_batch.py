@@ -18,6 +18,7 @@ NAME = "tabon_name"  # in a job's metadata
 PAGE = 100
 HOURS = 24  # after so many a job expires
 TRANSFER_TIMEOUT = 900.0  # seconds for a file to go up or come down
+TRANSFER_BYTES = 2**30  # of a file that comes down
 FINE = 200
 STATES: Mapping[str, State] = MappingProxyType(
     {"SUCCESS": "done", "FAILED": "failed", "TIMEOUT_EXCEEDED": "expired", "CANCELLED": "cancelled"}
@@ -51,7 +52,8 @@ class MistralBatch(MistralGenerator):
     @property
     def _transfer(self) -> Door:
         """Return the door for whole files."""
-        return replace(self._job_door, timeout=max(self._door.timeout, TRANSFER_TIMEOUT))
+        timeout = max(self._door.timeout, TRANSFER_TIMEOUT)
+        return replace(self._job_door, timeout=timeout, most=TRANSFER_BYTES)
 
     @property
     def _job_door(self) -> Door:

@@ -14,6 +14,7 @@ from tabon.generation.failures import (
     http_client,
     is_loopback,
     outcome_of,
+    source_of,
 )
 from tabon.generation.protocol import Answer, Outcome, Reach, Request
 
@@ -68,6 +69,7 @@ class OpenAICompatibleGenerator:
         self._model_id = model_id
         check_address(self.model, base_url)
         check_key(self.model, api_key, KEY_NAME)
+        self.source = source_of(base_url)
         self.reach: Reach = reach or ("local" if is_loopback(base_url) else "any")
         self._door = Door(
             model=self.model,

@@ -1,6 +1,7 @@
 """What drafts cost: prices, estimates, and a cap that holds."""
 
 from dataclasses import dataclass
+from math import isfinite
 
 from tabon.errors import BadInputError
 from tabon.generation.protocol import Answer, Request
@@ -16,6 +17,14 @@ class Price:
 
     input: float
     output: float
+
+    def __post_init__(self) -> None:
+        """Refuse prices that would switch a spend cap off."""
+        if not all(0.0 <= dollars <= MILLION for dollars in (self.input, self.output)):
+            raise BadInputError(
+                f"the price is {self.input},{self.output}; give two numbers from 0 to {MILLION}, "
+                "dollars per million tokens"
+            )
 
     def cost(self, answer: Answer) -> float | None:
         """Return what an answer cost; None where the provider did not say how long it was."""
@@ -48,8 +57,10 @@ def read_price(text: str) -> Price:
 class Budget:
     """Money spent and promised, held under a cap."""
 
-    def __init__(self, price: Price, *, spent: float, cap: float | None) -> None:
+    def __init__(self, price: Price, *, cap: float | None, spent: float = 0.0) -> None:
         """Start from what a journal says was spent."""
+        if cap is not None and not (isfinite(cap) and cap >= 0.0):
+            raise BadInputError(f"the spend cap is {cap}; give dollars, 0 or more, or leave it out")
         self.price, self.spent, self._cap = price, spent, cap
         self._promised = self._dearest = 0.0
 

@@ -1,5 +1,6 @@
 """What a generator is asked, what it answers, and how it may fail."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -7,6 +8,8 @@ from tabon.errors import TabonError
 
 Outcome = Literal["ok", "truncated", "blocked", "refused", "empty", "malformed"]
 Reach = Literal["local", "zero-retention", "any"]  # where a generator sends what it is asked
+MOST_TOKENS = 10_000_000  # a count beyond it is no count
+MOST_CHARACTERS = 1_000_000  # of a draft; a longer text is no report
 
 
 class GenerationError(TabonError, RuntimeError):
@@ -63,12 +66,43 @@ class Answer:
     raw: Any = field(default=None, repr=False)  # the provider's body, JSON
 
 
+def answer_of(fields: Mapping[str, Any], raw: Any) -> Answer:  # noqa: ANN401  # any JSON
+    """Return an answer from what a provider sent; counts and names that cannot be are left out.
+
+    >>> answer_of({"outcome": "ok", "text": "Clear.", "output_tokens": -5}, None).output_tokens is None
+    True
+    """
+    text, finish, version = (fields.get(name) for name in ("text", "finish_reason", "model_version"))
+    outcome = fields["outcome"]
+    if text is not None and len(text) > MOST_CHARACTERS:
+        outcome, text, raw = "malformed", "", f"a text of {len(text)} characters was not kept"
+    return Answer(
+        outcome=outcome,
+        text=text or "",
+        finish_reason=finish if isinstance(finish, str) else None,
+        model_version=version if isinstance(version, str) else None,
+        input_tokens=token_count(fields.get("input_tokens")),
+        output_tokens=token_count(fields.get("output_tokens")),
+        raw=raw,
+    )
+
+
+def token_count(value: object) -> int | None:
+    """Return a number of tokens, None for anything that is none."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and 0 <= value <= MOST_TOKENS else None  # type: ignore[operator,return-value]
+
+
 class Reached(Protocol):
     """Something that requests go to."""
 
     @property
     def model(self) -> str:
         """Return the name it is journaled under, such as gemini:gemini-2.5-flash-lite."""
+
+    @property
+    def source(self) -> str | None:
+        """Return which server, revision or command is behind the name; None where there is only one."""
 
     @property
     def reach(self) -> Reach:

@@ -20,7 +20,7 @@ def archive_key(*, prompt_sha256: str, image_sha256: str | None, seed: int) -> s
 def replay_key(request: Request) -> str:
     """Name the draft that a request asks for: the filled prompt, the image and the seed."""
     return archive_key(
-        prompt_sha256=sha256(request.prompt.encode()).hexdigest(),
+        prompt_sha256=sha256(request.prompt.encode("utf-8", "surrogatepass")).hexdigest(),
         image_sha256=request.image.sha256 if request.image else None,
         seed=request.seed,
     )
@@ -35,9 +35,9 @@ class ReplayGenerator:
 
     reach: Reach = "local"
 
-    def __init__(self, records: Records, *, name: str = "archive") -> None:
+    def __init__(self, records: Records, *, name: str = "archive", source: str | None = None) -> None:
         """Take answers by `replay_key`, or a function that finds them (None: not there)."""
-        self.model = f"replay:{name}"
+        self.model, self.source = f"replay:{name}", source
         self._records = records
 
     async def generate(self, request: Request) -> Answer:
@@ -46,7 +46,7 @@ class ReplayGenerator:
         answer = records.get(replay_key(request)) if isinstance(records, Mapping) else records(request)
         if answer is None:
             raise GenerationError(
-                f"the draft of prompt {sha256(request.prompt.encode()).hexdigest()[:12]} with seed "
+                f"the draft of prompt {replay_key(request)[:12]} with seed "
                 f"{request.seed} is not in the archive; generate it with its model first"
             )
         return answer

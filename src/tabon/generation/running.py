@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import inf
 
 from tabon.errors import BadInputError, TabonError
 from tabon.generation.journal import DraftKey, Journal, draft_line
@@ -23,13 +24,14 @@ class Limits:
     attempts: int = 6
     first_wait: float = 1.0  # seconds; doubles with each attempt
     longest_wait: float = 60.0
+    longest_asked: float = 3600.0  # a provider that asks to wait longer ends the run
     refusals_in_a_row: int = 5  # after so many "no"s for good, the run stops
 
     def __post_init__(self) -> None:
         """Refuse limits that let nothing through."""
         if self.concurrency < 1 or self.attempts < 1:
             raise BadInputError("concurrency and attempts must be 1 or more")
-        if self.per_minute is not None and self.per_minute <= 0:
+        if self.per_minute is not None and not 0 < self.per_minute < inf:
             raise BadInputError(f"the rate is {self.per_minute} requests a minute; give more than 0")
 
 
@@ -74,27 +76,33 @@ class Run:
         """Buy every draft that the journal lacks."""
         writer = asyncio.create_task(self._writer.run())
         try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(self._limits.concurrency):
-                    group.create_task(self._work(tasks, told))
-        except* TabonError as errors:
-            raise errors.exceptions[0] from None
+            work = [self._work(tasks, told) for _ in range(self._limits.concurrency)]
+            ends = await asyncio.gather(*work, return_exceptions=True)
         finally:
             await self._writer.finish(writer)
+        for failure in filter(None, ends):
+            raise failure
         return self.progress
 
     async def _work(self, tasks: Iterator[Task], told: Callable[[Progress], None] | None) -> None:
-        """Take tasks one after another until there are none, or the run stops."""
-        while not self._stopping.is_set():
-            task = await self._next(tasks)
-            if task is None:
-                return
-            if task.key in self._journal:
-                self.progress.already += 1
-                continue
-            await self._one(task)
-            if told is not None:
-                told(self.progress)
+        """Take tasks one after another until there are none, or the run stops.
+
+        A failure stops the run: the others keep the drafts they have in flight, which are paid for.
+        """
+        try:
+            while not self._stopping.is_set():
+                task = await self._next(tasks)
+                if task is None:
+                    return
+                if task.key in self._journal:
+                    self.progress.already += 1
+                    continue
+                await self._one(task)
+                if told is not None:
+                    told(self.progress)
+        except Exception:
+            self.stop("it failed")
+            raise
 
     async def _next(self, tasks: Iterator[Task]) -> Task | None:
         """Take the next task; making it reads files and images, so that is done beside the loop."""
@@ -118,7 +126,7 @@ class Run:
             raise
         cost = self._budget.settle(reserved, self._budget.price.cost(answer))
         time = datetime.now(UTC).isoformat(timespec="seconds")
-        await self._writer.keep(draft_line(task.key, answer, seed=task.request.seed, cost=cost, time=time))
+        await self._writer.keep(draft_line(task.key, answer, cost=cost, time=time))
         self._note_kept(answer)
 
     async def _ask(self, request: Request) -> Answer:
@@ -128,6 +136,8 @@ class Run:
             try:
                 return await self._generator.generate(request)
             except TryAgainError as error:
+                if error.retry_after is not None and error.retry_after > self._limits.longest_asked:
+                    self.stop(f"{error}, and not for another {error.retry_after / 3600:.3g} hours")
                 await self._pause(attempt, error.retry_after)
         await self._gate.enter()
         return await self._generator.generate(request)
@@ -203,10 +213,10 @@ class _Writer:
 
     async def _write(self, lot: list[tuple[bytes, "asyncio.Future[None]"]]) -> None:
         """Write one lot and wake those who wait for it."""
-        failure: TabonError | None = None
+        failure: Exception | None = None
         try:
             await asyncio.to_thread(self._journal.append, [line for line, _ in lot])
-        except TabonError as error:
+        except Exception as error:  # noqa: BLE001  # whoever waits raises it
             failure = error
         for _, kept in lot:
             if kept.done():
