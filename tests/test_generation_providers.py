@@ -1,8 +1,10 @@
 """The official clients, against a loopback server that answers like the provider and checks the request."""
 
 import asyncio
+import gzip
 import logging
 import re
+import resource
 import socket
 import subprocess
 import sys
@@ -15,7 +17,7 @@ import pytest
 
 import provider_server as server_side
 from provider_server import CUT, EMPTY, HANG, KEY, MALFORMED, OK, RESET, ProviderServer, body, finish, status
-from tabon.generation.failures import retry_after
+from tabon.generation.failures import MOST_BYTES, error_codes, retry_after, source_of
 from tabon.generation.gemini import GeminiGenerator
 from tabon.generation.mistral import MistralGenerator
 from tabon.generation.openai_compatible import OpenAICompatibleGenerator
@@ -316,6 +318,87 @@ def test_a_body_that_is_no_answer_is_kept_as_malformed(provider, behaviour):
     assert (answer.outcome, answer.text) == ("malformed", "")
     if behaviour is MALFORMED:
         assert answer.raw == '{"candidates": ['
+
+
+@each_provider
+@pytest.mark.parametrize("code", [200, 503])
+def test_a_compressed_answer_is_not_unpacked(provider, code):
+    """A few megabytes that become gigabytes are refused in one sentence; no memory is taken for them."""
+    bomb = gzip.compress(bytes(1_000_000_000), 9)
+    headers = (("Content-Type", "application/json"), ("Content-Encoding", "gzip"))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    act = server_side.Behaviour(kind="body", status=code, body=bomb, headers=headers)
+    error = failure_of(provider, act, TryAgainError if code == 503 else GenerationError)
+    assert code == 503 or "compresses its answers" in str(error)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kilobytes
+
+
+@each_provider
+@pytest.mark.parametrize("size", [MOST_BYTES - 2, MOST_BYTES + 1, 5 * MOST_BYTES])
+def test_an_answer_that_is_too_long_is_cut(provider, size):
+    """It may have been billed, so it is kept as malformed; of a body that is no answer little is kept."""
+    answer = answer_to(provider, body(b'"' + b"x" * size))
+    assert (answer.outcome, answer.raw) == ("malformed", '"' + "x" * 9_999)
+
+
+@each_provider
+@pytest.mark.parametrize("charset", ["zlib", "bz2", "hex", "idna", "utf-7", "undefined", "rot13", "no-such"])
+@pytest.mark.parametrize("code", [200, 503])
+def test_the_named_encoding_is_not_followed(provider, charset, code):
+    """JSON is UTF-8; an encoding that unpacks bytes or raises is not looked up."""
+    act = body(b'{"odd": "\xc3\xa4"}', code=code, content_type=f"application/json; charset={charset}")
+    if code == 503:
+        failure_of(provider, act, TryAgainError)
+    else:
+        assert answer_to(provider, act).outcome == "malformed"
+
+
+@pytest.mark.parametrize(
+    ("code", "passes"),
+    [
+        ("model_not_found", True),
+        ("INVALID_ARGUMENT", True),
+        ("overloaded", True),
+        ("1500", True),
+        ("CLIENTKEYabc", False),
+        ("sk_live_51H8xyz", False),
+        ("AIzaSyA1b2c3", False),
+        ("canarykey", False),
+        ("123456789", False),
+        ("a_" + "b" * 60, False),
+        ("Zyxomma effusion", False),
+    ],
+)
+def test_a_code_that_may_be_a_key_is_not_repeated(code, passes):
+    """Of an error only codes of the field pass: known ones, and words joined by underscores."""
+    for name in ("code", "type", "status", "reason"):
+        assert list(error_codes({"error": {name: code}})) == ([code] if passes else [])
+
+
+@pytest.mark.parametrize(
+    ("address", "source"),
+    [
+        ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"),
+        ("http://127.0.0.1:8000/v1/", "http://127.0.0.1:8000/v1"),
+        ("https://Host.Org:443/v1", "https://host.org/v1"),
+        ("http://user:secret@host:80", "http://host"),
+        ("http://[::1]:8000/v1?key=secret#x", "http://[::1]:8000/v1"),
+    ],
+)
+def test_an_address_has_one_form_without_secrets(address, source):
+    """The same server is the same source, however its address is written."""
+    assert source_of(address) == source
+
+
+@each_provider
+def test_a_provider_s_own_address_needs_no_name(provider):
+    """Gemini's and Mistral's own servers are what their names say; any other server is named."""
+    for url, named in ((None, False), ("http://127.0.0.1:1/v1", True)):
+        if url is None and provider == "openai":
+            continue
+        generator = MAKERS[provider]("m", api_key=KEY, base_url=url)
+        asyncio.run(generator.close())
+        assert generator.source == ("http://127.0.0.1:1/v1" if named else None)
 
 
 @each_provider

@@ -244,7 +244,7 @@ async def ask(
         )
     finally:
         _watched.reset(token)
-    last = watched.responses[-1] if watched.responses else None
+    last: Any = watched.responses[-1] if watched.responses else None
     if watched.cut and last.is_success and _is_compressed(last):
         failure = GenerationError(
             f"{door.host} compresses its answers though it was asked not to; switch that off in the server"
