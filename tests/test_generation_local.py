@@ -24,6 +24,7 @@ from tabon.generation.protocol import (
 from tabon.generation.replay import ReplayGenerator, archive_key, replay_key
 from tabon.generation.smollm2 import SmolLM2Generator
 from tiny_vlm import tiny_vlm
+from waiting import LIMIT, until_async
 
 PROMPT = "describe this chest x ray ."
 needs_smollm2 = pytest.mark.skipif(
@@ -252,12 +253,30 @@ def test_a_hub_model_is_loaded_from_its_snapshot(vlm, monkeypatch):
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
     generator = HuggingFaceGenerator("owner/model@abc123")
     (draft,) = answers(generator, [ask()])
-    assert (generator.model, draft.model_version) == ("hf:owner/model", vlm.name)
+    assert (generator.model, generator.source) == ("hf:owner/model", "abc123")
+    assert draft.model_version == vlm.name
     assert {(one["repo_id"], one["revision"]) for one in wanted} == {("owner/model", "abc123")}
     monkeypatch.setattr(
         huggingface_hub, "snapshot_download", lambda **_: (_ for _ in ()).throw(LocalEntryNotFoundError("no"))
     )
     assert "could not be fetched" in str(answers(HuggingFaceGenerator("owner/model@abc123"), [ask()])[0])
+
+
+def test_a_folder_of_other_content_is_another_source(tmp_path):
+    """Folders of one name with other weights or settings are told apart; hidden files do not count."""
+    sources = []
+    for name, change in (("a", None), ("b", None), ("c", "config.json"), ("d", "sub/model.safetensors")):
+        folder = tmp_path / name / "model"
+        for file in ("config.json", "sub/model.safetensors", ".cache/state"):
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_text("changed" if file == change else file)
+        (folder / ".cache" / "state").write_text(name)
+        generator = HuggingFaceGenerator(folder)
+        asyncio.run(generator.close())
+        assert generator.model == "hf:model"
+        sources.append(generator.source)
+    assert sources[0] == sources[1]
+    assert len(set(sources)) == 3
 
 
 def test_top_p_and_temperature_shape_the_draw():
@@ -346,7 +365,7 @@ for r in requests():
 """
 
 
-def script(body, *arguments, timeout=20.0):
+def script(body, *arguments, timeout=LIMIT):
     """Return a generator whose command is this Python code."""
     argv = [sys.executable, "-u", "-c", HEAD + body, *map(str, arguments)]
     return CommandGenerator(argv, name="mine", timeout=timeout)
@@ -473,32 +492,69 @@ def test_a_command_that_always_dies_is_given_up():
     assert "started 3 times" in str(errors[-1])
 
 
-def test_a_silent_command_is_killed(tmp_path):
+def test_a_silent_command_is_killed():
     """A hang ends after the timeout with TryAgainError, and so does the process."""
     generator = script(
-        "open(sys.argv[1], 'w').write(str(os.getpid()))\ntime.sleep(60)", tmp_path / "pid", timeout=1.0
+        "for r in requests():\n    say(id=r['id'], text=str(os.getpid())); time.sleep(600)", timeout=LIMIT
     )
-    big = ask(prompt="x" * 1_000_000)  # more than a pipe holds: even the sending waits
-    errors = answers(generator, [ask(), big, ask()])
+
+    async def session():
+        started = await generator.generate(ask())
+        generator._timeout = 1.0  # from now on it is silent
+        big = ask(prompt="x" * 1_000_000)  # more than a pipe holds: even the sending waits
+        errors = await asyncio.gather(*map(generator.generate, [ask(), big, ask()]), return_exceptions=True)
+        await generator.close()
+        return int(started.text), errors
+
+    pid, errors = asyncio.run(session())
     assert [type(error) for error in errors] == [TryAgainError] * 3
     assert any("silent for 1 s" in str(error) for error in errors)
     with pytest.raises(ProcessLookupError):
-        os.kill(int((tmp_path / "pid").read_text()), 0)
+        os.kill(pid, 0)
 
 
-def test_a_slow_command_that_keeps_answering_is_not_killed():
-    """The timeout is for silence: five requests in turn may take longer than it altogether."""
-    generator = script(
-        "for r in requests(): time.sleep(0.5); say(id=r['id'], text=str(r['seed']))", timeout=1.5
-    )
-    assert [d.text for d in answers(generator, [ask(seed=s) for s in range(5)])] == list("01234")
+OBEDIENT = """
+from pathlib import Path
+folder = Path(sys.argv[1])
+for r in requests():
+    (folder / f"got {r['seed']}").touch()
+    while not (folder / f"answer {r['seed']}").exists(): time.sleep(0.01)
+    say(id=r["id"], text=str(r["seed"]))
+"""
+
+
+def test_a_slow_command_that_keeps_answering_is_not_killed(tmp_path):
+    """The timeout is for silence: two requests in turn may take longer than it altogether."""
+    generator = script(OBEDIENT, tmp_path, timeout=1000.0)
+
+    async def session():
+        loop = asyncio.get_running_loop()
+        clock, skipped = loop.time, 0.0
+        loop.time = lambda: clock() + skipped  # the time that passes is made up
+        first, second = (asyncio.create_task(generator.generate(ask(seed=seed))) for seed in (1, 2))
+        await until_async((tmp_path / "got 1").exists, "the first request", limit=1e6)
+        skipped = 900.0
+        (tmp_path / "answer 1").touch()
+        await first
+        await until_async((tmp_path / "got 2").exists, "the second request", limit=1e6)
+        skipped = 1800.0
+        for _ in range(10):
+            await asyncio.sleep(0)  # timers that are due do what they do
+        (tmp_path / "answer 2").touch()
+        texts = [first.result().text, (await second).text]
+        await generator.close()
+        return texts
+
+    assert asyncio.run(session()) == ["1", "2"]
 
 
 def test_huge_lines_go_both_ways():
-    """A prompt and an answer of megabytes are lines like others."""
-    generator = script("for r in requests(): say(id=r['id'], text=r['prompt'] * 2)")
-    drafts = answers(generator, [ask(prompt=letter * 3_000_000) for letter in "abc"])
-    assert [(draft.text[0], len(draft.text)) for draft in drafts] == [(letter, 6_000_000) for letter in "abc"]
+    """A prompt of megabytes is a line like others; a draft of more than a million letters is none."""
+    generator = script("for r in requests(): say(id=r['id'], text=r['prompt'][:r['seed']])")
+    sizes = [1, 999_999, 1_000_000, 1_000_001, 3_000_000]
+    drafts = answers(generator, [ask(prompt="a" * 3_000_000, seed=size) for size in sizes])
+    assert [len(draft.text) for draft in drafts] == [1, 999_999, 1_000_000, 0, 0]
+    assert [draft.outcome for draft in drafts] == ["ok"] * 3 + ["malformed"] * 2
 
 
 def test_a_line_without_end_is_cut_off(monkeypatch):
@@ -509,15 +565,18 @@ def test_a_line_without_end_is_cut_off(monkeypatch):
     assert "more than 100000 bytes" in str(error)
 
 
-def test_a_cancelled_request_leaves_the_others_alone():
+def test_a_cancelled_request_leaves_the_others_alone(tmp_path):
     """Its late answer is passed over."""
-    generator = script("for r in requests(): time.sleep(0.3); say(id=r['id'], text=str(r['seed']))")
+    generator = script(OBEDIENT, tmp_path, timeout=LIMIT)
 
     async def session():
         first = asyncio.create_task(generator.generate(ask(seed=1)))
         second = asyncio.create_task(generator.generate(ask(seed=2)))
-        await asyncio.sleep(0.05)
+        await until_async((tmp_path / "got 1").exists, "the first request")
         first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        for seed in (1, 2):
+            (tmp_path / f"answer {seed}").touch()
         draft = await second
         await generator.close()
         return first.cancelled(), draft.text

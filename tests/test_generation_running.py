@@ -12,6 +12,7 @@ from tabon.generation.prices import FREE, Budget, Price, read_price
 from tabon.generation.protocol import Answer, GenerationError, Parameters, Request, TryAgainError
 from tabon.generation.running import Limits, Run, Task
 from test_generation_journal import KEY
+from waiting import until_async
 
 REQUEST = Request(prompt="p" * 400, image=None, seed=1, parameters=Parameters(max_tokens=100))
 QUICK = Limits(concurrency=4, first_wait=0.001)
@@ -22,16 +23,20 @@ class Scripted:
 
     model, reach = "openai:m", "local"
 
-    def __init__(self, *script, latency=0.0):
+    def __init__(self, *script, latency=0.0, gate=0):
         self.script, self.latency, self.calls = list(script), latency, 0
         self.in_flight = self.most_in_flight = 0
+        self.gate, self.open = gate, asyncio.Event()  # no answer before so many are in flight at once
 
     async def generate(self, request):
         """Play the next step; answer well when there is none."""
         self.calls += 1
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        if self.in_flight >= self.gate:
+            self.open.set()
         try:
+            await self.open.wait()
             await asyncio.sleep(self.latency)
             step = self.script.pop(0) if self.script else None
             if isinstance(step, Exception):
@@ -57,9 +62,12 @@ def buy(path, generator, count, *, price=FREE, cap=None, limits=QUICK, during=No
 
     async def whole():
         run = Run(generator, journal, Budget(price, spent=journal.cost, cap=cap), limits)
-        if during is not None:
-            asyncio.get_running_loop().call_later(during[0], during[1], run)
-        return await run.buy(tasks(count))
+        if during is None:
+            return await run.buy(tasks(count))
+        running = asyncio.create_task(run.buy(tasks(count)))
+        await until_async(during[0], "the run to come so far")
+        during[1](run)
+        return await running
 
     try:
         return asyncio.run(whole())
@@ -147,7 +155,7 @@ def test_an_answer_of_unknown_length_costs_its_estimate():
 
 def test_no_more_requests_are_in_flight_than_allowed(tmp_path):
     """Concurrency is a limit, and it is used."""
-    generator = Scripted(latency=0.2)
+    generator = Scripted(gate=7)
     buy(tmp_path / "d", generator, 21, limits=Limits(concurrency=7))
     assert generator.most_in_flight == 7
 
@@ -167,17 +175,20 @@ def test_the_rate_is_a_limit(tmp_path):
 
 def test_a_stop_waits_for_what_is_in_flight(tmp_path):
     """After Ctrl-C nothing new is asked, and everything asked is kept."""
-    generator = Scripted(latency=0.05)
-    progress = buy(tmp_path / "d", generator, 500, during=(0.12, lambda run: run.stop("it was interrupted")))
+    generator = Scripted(gate=4)
+    stop = (lambda: generator.calls == 4, lambda run: run.stop("it was interrupted") or generator.open.set())
+    generator.gate = 5  # the four wait until the stop was said
+    progress = buy(tmp_path / "d", generator, 500, during=stop)
     assert progress.stopped == "it was interrupted"
-    assert generator.calls == progress.kept < 500
+    assert generator.calls == progress.kept == 4
     assert len(list(read_journal(tmp_path / "d"))) == progress.kept
 
 
 def test_a_stop_does_not_wait_out_a_long_pause(tmp_path):
     """A run that waits for a provider ends when it is told to."""
     generator = Scripted(*(TryAgainError("429", retry_after=3600.0) for _ in range(4)))
-    progress = buy(tmp_path / "d", generator, 4, during=(0.05, lambda run: run.stop("it was interrupted")))
+    stop = (lambda: generator.calls == 4, lambda run: run.stop("it was interrupted"))
+    progress = buy(tmp_path / "d", generator, 4, during=stop)
     assert (progress.kept, progress.failed) == (0, 4)
 
 
@@ -201,7 +212,44 @@ def test_a_full_disk_ends_the_run(tmp_path, monkeypatch):
     assert len(list(read_journal(tmp_path / "d"))) >= 3
 
 
-@pytest.mark.parametrize("bad", [{"concurrency": 0}, {"attempts": 0}, {"per_minute": 0.0}])
+def test_a_failing_task_keeps_what_is_in_flight(tmp_path):
+    """An error while a task is made is raised once the paid drafts beside it are on disk."""
+    generator = Scripted(gate=4)
+
+    def broken():
+        yield from tasks(3)
+        generator.gate = 3  # the three are in flight now
+        generator.open.set()
+        raise BadInputError("a file is broken")
+
+    for _ in range(2):
+        journal = Journal(tmp_path / "d")
+        with pytest.raises(BadInputError, match="a file is broken"):
+            asyncio.run(Run(generator, journal, Budget(FREE, cap=None), QUICK).buy(broken()))
+        assert generator.calls == len(journal) == 3
+        journal.close()
+
+
+def test_a_fault_in_a_client_keeps_what_is_in_flight(tmp_path):
+    """Even an error that nobody foresaw costs no draft that was paid for."""
+    generator = Scripted(ZeroDivisionError("a fault"), gate=4)
+    with pytest.raises(ZeroDivisionError):
+        buy(tmp_path / "d", generator, 50)
+    assert len(list(read_journal(tmp_path / "d"))) == generator.calls - 1 == 3
+
+
+def test_a_wait_that_is_too_long_ends_the_run(tmp_path):
+    """A provider that asks for more than an hour is not slept for; the run says what it asked."""
+    generator = Scripted(None, TryAgainError("HTTP 429", retry_after=99_999_999.0))
+    progress = buy(tmp_path / "d", generator, 50, limits=Limits(concurrency=1))
+    assert (progress.kept, generator.calls) == (1, 2)
+    assert progress.stopped == "HTTP 429, and not for another 2.78e+04 hours"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"concurrency": 0}, {"attempts": 0}, {"per_minute": 0.0}, {"per_minute": float("nan")}],
+)
 def test_limits_that_let_nothing_through_are_refused(bad):
     """Zero of anything is a sentence."""
     with pytest.raises(BadInputError):
@@ -212,3 +260,14 @@ def test_a_price_is_two_numbers():
     """Anything else is refused with the form."""
     with pytest.raises(BadInputError, match="INPUT,OUTPUT"):
         read_price("cheap")
+
+
+@pytest.mark.parametrize("money", [float("nan"), float("inf"), -0.01, 1e300])
+def test_money_that_would_switch_the_cap_off_is_refused(money):
+    """NaN makes every comparison false, a negative price earns: both are a sentence."""
+    for price in ((money, 1.0), (1.0, money)):
+        with pytest.raises(BadInputError, match="the price is"):
+            Price(*price)
+    if money != 1e300:
+        with pytest.raises(BadInputError, match="the spend cap is"):
+            Budget(FREE, cap=money)
