@@ -3,16 +3,19 @@
 import json
 import os
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from memory import peak
 from tabon import Report, Selector, TabonError, TransitionBank, atomic_files
 from tabon.cli import main
 from tabon.encoders.hashing import HashingEncoder
+from tabon.engines.selecting import in_batches
 from tabon.errors import BadInputError, EncoderError, UnknownNameError
-from tabon.records import transition_from_record
+from tabon.records import BadLine, query_from_record, transition_from_record
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
 
 SETTINGS = SimulationSettings(patients=60)
@@ -190,7 +193,7 @@ def test_where_nothing_can_be_compared_nothing_is_chosen(name, bank):
     assert re.match(r"query 'odd': [^\n]+; [^\n]+\nError: 1 of the queries", result.stderr)
 
 
-@pytest.mark.parametrize("length", [20_001, 60_000])
+@pytest.mark.parametrize("length", [20_001, 40_000])
 @pytest.mark.parametrize("distance", ["novelty", "cost-ot"])
 def test_very_long_sections_are_answered_and_flagged(length, distance, bank):
     """A runaway draft does not stop the command; its section is flagged."""
@@ -207,10 +210,80 @@ def test_very_long_sections_are_answered_and_flagged(length, distance, bank):
     assert not {"long-section:findings:1", "long-section:impression:1"} & set(record["flags"])
 
 
+TOO_LONG = {
+    "characters": ("opacity " * 10_000, "findings has 79,999 characters, more than 50,000; shorten it"),
+    "sentences": ("Clear. " * 5_000, "findings has 5,000 sentences, more than 1,000; shorten it"),
+}
+
+
+@pytest.mark.parametrize("name", TOO_LONG)
+@pytest.mark.parametrize("place", ["draft 1", "'prior'"])
+def test_a_section_beyond_all_bounds_is_refused_by_id_and_the_others_are_answered(name, place, bank):
+    """One runaway report costs its own query, not the file and not the machine's memory."""
+    text, reason = TOO_LONG[name]
+    change = {"prior": {"findings": text}} if place == "'prior'" else {"candidates": ["Clear.", text]}
+    odd = {**QUERIES[0], "id": "odd", **change}
+    result = select("\n".join(map(json.dumps, [odd, *QUERIES[1:4]])).encode(), bank)
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == [q["id"] for q in QUERIES[1:4]]
+    assert result.stderr.splitlines()[0] == f"line 1, query 'odd': {place}: {reason}"
+    assert result.exit_code == 1
+
+
+@pytest.mark.parametrize("name", TOO_LONG)
+@pytest.mark.parametrize("place", ["prior", "current"])
+def test_a_transition_beyond_all_bounds_is_named_by_its_line(name, place, out):
+    """What no query may hold goes into no bank either."""
+    text, reason = TOO_LONG[name]
+    record = {**TRANSITIONS[1], place: {"findings": text}}
+    said = sentence(build(b"\n".join([GOOD_TRANSITION, json.dumps(record).encode()]), out))
+    assert said == f"standard input line 2: '{place}': {reason}"
+    assert_untouched(out)
+
+
+@pytest.mark.parametrize("name", TOO_LONG)
+def test_python_callers_meet_the_same_bounds(name, loaded):
+    """A report that was made by hand is refused where it would be compared."""
+    text, reason = TOO_LONG[name]
+    with pytest.raises(BadInputError, match=reason):
+        Selector(loaded).select("Clear lungs.", [Report("Clear."), Report(text)])
+
+
+def test_a_reference_beyond_all_bounds_is_refused(tmp_path):
+    """A metric would compare every word of it with every draft."""
+    text, reason = TOO_LONG["characters"]
+    line = json.dumps({**QUERIES[0], "id": "odd", "reference": text}).encode()
+    options = ["--metrics", "rouge", "--no-measurements", "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(main, ["evaluate", "-", *options], input=line)
+    assert sentence(result) == f"standard input, query 'odd': 'reference': {reason}"
+
+
+def test_more_drafts_than_anybody_asks_for_are_refused(bank):
+    """The number of drafts of one query has a bound too."""
+    result = select(json.dumps({**QUERIES[0], "candidates": ["Clear."] * 257}).encode(), bank)
+    assert f"query {QUERIES[0]['id']!r}: 'candidates' holds 257 drafts; give at most 256" in result.stderr
+
+
+@pytest.mark.parametrize("distance", ["novelty", "cost-ot"])
+def test_the_longest_sections_take_little_memory(distance, loaded):
+    """A thousand sentences against a thousand others stay far below a gigabyte."""
+    prior, draft = (
+        Report(" ".join(f"{word} number {i} is seen." for i in range(1_000))) for word in ("Nodule", "Mass")
+    )
+    assert peak(lambda: Selector(loaded, distance=distance).select(prior, [draft])) < 300e6
+
+
+def test_long_reports_make_batches_shorter():
+    """What is in memory at once is bounded by its text, not only by the number of queries."""
+    record = {"id": "q", "prior": "Clear.", "candidates": ["opacity " * 6_000] * 30}
+    queries = [replace(query_from_record(record), id=str(number)) for number in range(5)]
+    assert [len(batch) for batch in in_batches(iter(queries), 4)] == [2, 2, 1]
+    assert [len(batch) for batch in in_batches(iter([BadLine(1, "")] * 5), 4)] == [4, 1]
+
+
 def test_a_very_long_transition_fits_into_a_bank(tmp_path):
     """A section of 20,000 characters is a transition like any other."""
     path = tmp_path / "bank.tabon"
-    long = " ".join(f"Nodule {i} is stable." for i in range(1200))
+    long = " ".join(f"Nodule {i} in the lung is stable." for i in range(700))
     record = {**TRANSITIONS[0], "prior": {"findings": long}, "current": {"findings": "Clear. " + long}}
     assert build(json.dumps(record).encode(), path).exit_code == 0
     assert len(TransitionBank.load(path)) == 1
@@ -499,7 +572,7 @@ def test_one_text_is_not_a_list_of_drafts(loaded):
 
 def test_a_prior_that_is_very_long_is_flagged_too(loaded):
     """Not only drafts: a prior section beyond 20,000 characters is flagged."""
-    flags = Selector(loaded).select("Clear. " * 4000, ["New effusion."]).flags
+    flags = Selector(loaded).select("The lungs are clear again. " * 800, ["New effusion."]).flags
     assert any(flag.startswith("long-section:findings") for flag in flags)
 
 

@@ -148,6 +148,12 @@ def test_visits_without_text_or_view_are_named():
     }
 
 
+def test_a_visit_that_no_bank_would_take_is_left_out_by_name():
+    """A report beyond the bounds of a section would stop the bank's build, so it stays outside."""
+    endless = visit("long", 3, report=Report("Clear lungs. " * 1_001))
+    assert reasons(visit("k1", 1), visit("k2", 2), endless) == {"long": "too-long"}
+
+
 def test_both_sections_may_be_asked_for():
     """`sections="both"` leaves out a visit that lacks one, by its name."""
     visits = [

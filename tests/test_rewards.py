@@ -210,6 +210,12 @@ def test_a_section_that_all_drafts_lack_still_counts():
     assert rewards == [1.0 - total / 2 for total in with_impression.total_distances[:2]]
 
 
+def test_an_endless_completion_does_not_stop_the_training():
+    """A completion beyond the bounds of a section is worth what an empty one is; others are not touched."""
+    endless = f"FINDINGS: {'Clear. ' * 5_000}"
+    assert REWARD([endless, DRAFT], prior=[PRIOR] * 2) == REWARD(["", DRAFT], prior=[PRIOR] * 2)
+
+
 @pytest.mark.parametrize("nothing", [None, "", [], {}, "  \n"])
 def test_an_empty_prior_is_not_scored(nothing):
     """None tells the trainer to skip the completion; its neighbours are scored."""

@@ -12,11 +12,15 @@ from math import isfinite
 from typing import Any
 
 from tabon.errors import BadInputError
-from tabon.reports import Report, report_from_record
+from tabon.reports import SECTIONS, Report, report_from_record
+from tabon.sentences import most_sentences, split_sentences
 
 TRANSITION_KEYS = frozenset({"id", "prior", "current"})
 QUERY_KEYS = frozenset({"id", "patient", "prior", "candidates", "reference"})
 TEXT_KEYS = frozenset({"findings", "impression", "text"})
+MAX_CHARACTERS = 50_000  # of one section; the longest of Open-i has 1,054
+MAX_SENTENCES = 1_000  # of one section: comparing two takes memory for every pair of sentences
+MAX_DRAFTS = 256  # of one query
 MAX_LEVELS = 100  # of lists and objects inside each other in what is passed through
 ALMOST = 0.8  # how much a key must look like the missing one to be named
 KINDS = {
@@ -37,6 +41,12 @@ class Transition:
     priors: tuple[Report, ...]
     current: Report
     facts: Mapping[str, Any] = field(default_factory=dict)  # patient, dates, view and unknown keys
+
+    def __post_init__(self) -> None:
+        """Refuse reports that are too long to be compared."""
+        for prior in self.priors:
+            check_length(prior, "'prior'")
+        check_length(self.current, "'current'")
 
     @property
     def prior(self) -> Report:
@@ -60,6 +70,13 @@ class Query:
     draft_facts: tuple[Mapping[str, Any], ...] = ()  # what is known of each draft beside its text
     reference: Any = None  # R as it stands in the file: what was really written; not looked at here
 
+    def __post_init__(self) -> None:
+        """Refuse reports that are too long to be compared."""
+        for prior in self.priors:
+            check_length(prior, "'prior'")
+        for number, draft in enumerate(self.candidates):
+            check_length(draft, f"draft {number}")
+
     @property
     def prior(self) -> Report:
         """Return the newest prior; an empty report where there is none."""
@@ -73,6 +90,34 @@ class BadLine:
     number: int
     message: str
     id: str | None = None  # where the line has one that can be read
+
+
+def is_too_long(report: Report) -> bool:
+    """Whether a report has a section with more text than can be compared.
+
+    >>> is_too_long(Report("Clear lungs.")), is_too_long(Report("No. " * 1_001))
+    (False, True)
+    """
+    return any(_excess(report.section(section)) is not None for section in SECTIONS)
+
+
+def check_length(report: Report, place: str) -> Report:
+    """Return a report whose sections can be compared; an error names its place in the record."""
+    for section in SECTIONS:
+        excess = _excess(report.section(section))
+        if excess is not None:
+            raise BadInputError(f"{place}: {section} has {excess}; shorten it")
+    return report
+
+
+def _excess(text: str) -> str | None:
+    """Say what a section has too much of, and how much is allowed."""
+    if len(text) > MAX_CHARACTERS:
+        return f"{len(text):,} characters, more than {MAX_CHARACTERS:,}"
+    if most_sentences(text) <= MAX_SENTENCES:  # most texts need no splitting here
+        return None
+    sentences = len(split_sentences(text))
+    return f"{sentences:,} sentences, more than {MAX_SENTENCES:,}" if sentences > MAX_SENTENCES else None
 
 
 def transition_from_record(record: Mapping[str, Any]) -> Transition:
@@ -96,6 +141,8 @@ def query_from_record(record: Mapping[str, Any]) -> Query:
     drafts = _value(record, "candidates")
     if not isinstance(drafts, list):
         raise BadInputError(f"'candidates' is {_kind(drafts)}; give a list of drafts")
+    if len(drafts) > MAX_DRAFTS:
+        raise BadInputError(f"'candidates' holds {len(drafts):,} drafts; give at most {MAX_DRAFTS}")
     return Query(
         id=identity,
         priors=_priors(record, at_least=0),
@@ -136,6 +183,16 @@ def whole_query(query: Query | BadLine, *, name: str) -> Query:
     if isinstance(query, BadLine):
         raise BadInputError(f"{name} line {query.number}: {query.message}")
     return query
+
+
+def reference_of(query: Query) -> Report | None:
+    """Return what was really written, where the query says it."""
+    if query.reference is None:
+        return None
+    try:
+        return check_length(_report(query.reference, "'reference'"), "'reference'")
+    except BadInputError as error:
+        raise BadInputError(f"query {query.id!r}: {error}") from None
 
 
 def _query_or_bad_line(number: int, line: bytes) -> Query | BadLine:

@@ -17,7 +17,7 @@ from tabon.bank import TransitionBank
 from tabon.distances import get_distance
 from tabon.encoders import Encoder, SentenceEncoder
 from tabon.errors import BadInputError
-from tabon.records import Query
+from tabon.records import Query, is_too_long
 from tabon.reports import SECTIONS, Report, Section, parse_report, report_from_record
 from tabon.scoring import Aggregate, ZeroPolicy, aggregate_distances, bank_neighbours
 from tabon.selection import WORST
@@ -96,7 +96,7 @@ class _Columns:
         known = self.patient in columns or self.patient != PATIENT  # a name that was given must be there
         patients = column(columns, self.patient, count) if known else [None] * count
         return [
-            _Asked(self._priors(prior, row), parse_report(self.read(completion)), _patient(patient))
+            _Asked(self._priors(prior, row), _draft(self.read(completion)), _patient(patient))
             for row, (prior, completion, patient) in enumerate(
                 zip(priors, completions, patients, strict=True)
             )
@@ -123,6 +123,12 @@ def column(columns: Mapping[str, object], name: str, count: int) -> Sequence[obj
             f"the column {name!r} has {len(values)} rows for {count} completions; give one a completion"
         )
     return values
+
+
+def _draft(text: str) -> Report:
+    """Read a completion; one that never came to its end is worth as little as an empty one."""
+    draft = parse_report(text)
+    return Report() if is_too_long(draft) else draft
 
 
 def _single(value: object) -> tuple[object, ...]:

@@ -293,6 +293,18 @@ def _sentences(item: str) -> Iterator[str]:
             yield sentence
 
 
+_MARK = re.compile(r"[^\w\s,\-]|[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+
+def most_sentences(text: str) -> int:
+    """A bound on the number of sentences, without splitting: each but the last ends at a mark or a line.
+
+    >>> most_sentences("Nodule of approx. 3 mm. No effusion.")
+    4
+    """
+    return 1 + sum(1 for _ in _MARK.finditer(text))
+
+
 def split_sentences(text: str) -> tuple[str, ...]:
     r"""Split one section into sentences, in their order, repeats included.
 

@@ -1,11 +1,10 @@
 """`tabon select`."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,9 +27,9 @@ from tabon.cli.shared_options import (
 )
 from tabon.distances import DISTANCES
 from tabon.engines import SelectionSettings, make_chooser, make_selector, open_engine, select_parts
-from tabon.engines.selecting import PAPER, Chooser, answer
+from tabon.engines.selecting import PAPER, Chooser, answer, in_batches
 from tabon.errors import BadInputError
-from tabon.records import BadLine, Query, read_queries
+from tabon.records import read_queries
 from tabon.scoring import AGGREGATES, ZERO_POLICIES
 from tabon.selector import Selector
 from tabon.selectors import SELECTORS, PoolSelector
@@ -191,7 +190,7 @@ def _refuse(options: Iterable[str], beside: str) -> None:
 def write_selections(chooser: Chooser, lines: Iterable[bytes], out: IO[bytes]) -> int:
     """Answer queries in lots and return how many could not be answered."""
     failures = count = 0
-    for lot in _lots(read_queries(lines)):
+    for lot in in_batches(read_queries(lines), QUERIES_AT_ONCE):
         answered = answer(chooser, lot)
         for complaint in answered.complaints:
             click.echo(complaint, err=True)
@@ -203,9 +202,3 @@ def write_selections(chooser: Chooser, lines: Iterable[bytes], out: IO[bytes]) -
     if count == 0:
         raise BadInputError("the file holds no queries; write one JSON object a line")
     return failures
-
-
-def _lots(items: Iterator[Query | BadLine]) -> Iterator[list[Query | BadLine]]:
-    """Cut a stream into lists."""
-    while lot := list(islice(items, QUERIES_AT_ONCE)):
-        yield lot

@@ -12,6 +12,7 @@ from typing import Literal
 
 from tabon.cohort.visits import Excluded, Image, View, Visit
 from tabon.errors import BadInputError
+from tabon.records import is_too_long
 from tabon.reports import SECTIONS
 
 VIEWS: tuple[View, View] = ("AP", "PA")
@@ -108,6 +109,8 @@ def _reason(visit: Visit, rules: Rules) -> str | None:
         return "no-sections"
     if lacking and rules.sections == "both":
         return f"lacks-{lacking[0]}"
+    if is_too_long(visit.report):
+        return "too-long"
     return None if any(_has(visit, view) for view in VIEWS) else "no-ap-pa-view"
 
 

@@ -19,6 +19,7 @@ from tabon.selectors import PoolSelector, load_scorer
 from tabon.sentence_store import SentenceStore
 
 PAPER = "paper"
+CHARACTERS_AT_ONCE = 2_000_000  # twice what 256 usual queries have
 Failure = EncoderError | TransportError
 
 
@@ -118,6 +119,26 @@ def make_selector(bank: TransitionBank, settings: SelectionSettings) -> Selector
         store=store,
         allow_bank_patients=settings.allow_bank_patients,
     )
+
+
+def in_batches(queries: Iterator[Query | BadLine], size: int) -> Iterator[list[Query | BadLine]]:
+    """Cut a stream into lists that are answered at once; long reports make them shorter."""
+    batch: list[Query | BadLine] = []
+    characters = 0
+    for query in queries:
+        batch.append(query)
+        characters += _characters(query) if isinstance(query, Query) else 0
+        if len(batch) == size or characters > CHARACTERS_AT_ONCE:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def _characters(query: Query) -> int:
+    """Count what is compared: the embeddings of a batch are all in memory."""
+    reports = (*query.priors, *query.candidates)
+    return sum(len(report.findings) + len(report.impression) for report in reports)
 
 
 @dataclass(frozen=True, slots=True)

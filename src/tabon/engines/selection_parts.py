@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
-from itertools import islice
 from pathlib import Path
 from platform import node
 
@@ -18,7 +17,7 @@ from tabon.bank import TransitionBank
 from tabon.engines.encoding import probe_of
 from tabon.engines.parts import PartsFolder, open_parts
 from tabon.engines.protocol import Engine
-from tabon.engines.selecting import Answered, Chooser, SelectionSettings, answer, make_chooser
+from tabon.engines.selecting import Answered, Chooser, SelectionSettings, answer, in_batches, make_chooser
 from tabon.errors import BadInputError, BankDamagedError, EngineError
 from tabon.records import BadLine, Query, read_queries
 
@@ -86,7 +85,7 @@ def select_parts(  # noqa: PLR0913  # each is a place or a number
     """
     order = selection_order(engine, bank, settings)
     with open_parts(parts or out.with_name(f"{out.name}.parts")) as kept:
-        batch = _Batch(order, kept, _lots(read_queries(queries), queries_a_part))
+        batch = _Batch(order, kept, in_batches(read_queries(queries), queries_a_part))
         for number, answered in engine.run(answer_part, batch.missing(), shared=order):
             batch.keep(number, answered)
             if progress is not None:
@@ -193,9 +192,3 @@ def _join(batch: _Batch, out: Path, complain: Callable[[str], None] | None) -> i
     for line in complaints if complain is not None else ():
         complain(line)  # type: ignore[misc]
     return len(complaints)
-
-
-def _lots(items: Iterator[Query | BadLine], size: int) -> Iterator[Lot]:
-    """Cut a stream into lists."""
-    while lot := list(islice(items, size)):
-        yield lot

@@ -6,8 +6,8 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from tabon.errors import BadInputError
-from tabon.records import Query, read_queries, whole_query
-from tabon.reports import SECTIONS, Report, Section, report_from_record
+from tabon.records import Query, read_queries, reference_of, whole_query
+from tabon.reports import SECTIONS, Report, Section
 
 Part = Section | Literal["report"]  # a section, or the whole report
 PARTS: tuple[Part, ...] = (*SECTIONS, "report")
@@ -76,9 +76,9 @@ def _hashed(lines: Iterable[bytes], digest: Any) -> Iterator[bytes]:  # noqa: AN
 def _case(query: Query, name: str) -> Case:
     """Read the reference."""
     try:
-        return Case(query, report_from_record(query.reference))
+        return Case(query, reference_of(query) or Report())
     except BadInputError as error:
-        raise BadInputError(f"{name}, query {query.id!r}: 'reference': {error}") from None
+        raise BadInputError(f"{name}, {error}") from None
 
 
 def _expected(case: Case, most: int) -> int:

@@ -9,8 +9,8 @@ from tabon.errors import BadInputError, UnknownNameError
 from tabon.evaluation.cases import Case
 from tabon.evaluation.measured import measure_section
 from tabon.metrics import WEIGHTLESS, Metric, load_metrics
-from tabon.records import Query
-from tabon.reports import SECTIONS, Report, report_from_record
+from tabon.records import Query, reference_of
+from tabon.reports import SECTIONS
 
 DEFAULT_SCORE = "rouge-l-f"
 Scores = tuple[float, ...]  # one a draft
@@ -60,13 +60,3 @@ def score_named(name: str) -> DraftScore:
             f"no score {name!r} is installed here: " + "; ".join(sorted(set(missing.values())))
         )
     raise UnknownNameError("score", name, found)
-
-
-def reference_of(query: Query) -> Report | None:
-    """Return what was really written, where the query says it."""
-    if query.reference is None:
-        return None
-    try:
-        return report_from_record(query.reference)
-    except BadInputError as error:
-        raise BadInputError(f"query {query.id!r}: 'reference': {error}") from None

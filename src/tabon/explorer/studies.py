@@ -21,9 +21,9 @@ from tabon.explorer.axes import SectionMap, section_map
 from tabon.explorer.images import ImageFolder
 from tabon.explorer.known import AnsweredSelector
 from tabon.explorer.placing import Placed, Placer
-from tabon.explorer.scores import DraftScore, Scores, reference_of
+from tabon.explorer.scores import DraftScore, Scores
 from tabon.flags import Flag, draft_flags
-from tabon.records import Query
+from tabon.records import Query, reference_of
 from tabon.reports import SECTIONS, Report, Section
 from tabon.selection import Neighbour, Selection
 from tabon.selector import Selector
