@@ -274,7 +274,7 @@ def test_the_longest_sections_take_little_memory(distance, loaded):
 
 def test_long_reports_make_batches_shorter():
     """What is in memory at once is bounded by its text, not only by the number of queries."""
-    record = {"id": "q", "prior": "Clear.", "candidates": ["opacity " * 6_000] * 30}
+    record = {"id": "q", "prior": "Clear.", "candidates": [{"findings": "opacity " * 6_000}] * 30}
     queries = [replace(query_from_record(record), id=str(number)) for number in range(5)]
     assert [len(batch) for batch in in_batches(iter(queries), 4)] == [2, 2, 1]
     assert [len(batch) for batch in in_batches(iter([BadLine(1, "")] * 5), 4)] == [4, 1]

@@ -122,7 +122,7 @@ def test_a_calibration_of_another_method_is_refused(bank, queries, tmp_path):
     assert read_calibration(path) == from_queries(selections)
     for content in (path.read_bytes()[:-30], b"[]", b'{"format": "other"}'):
         path.write_bytes(content)
-        with pytest.raises(BadInputError, match="not a whole calibration"):
+        with pytest.raises(BadInputError, match="make it again with `tabon calibrate`"):
             read_calibration(path)
     with pytest.raises(BadInputError, match="cannot be read"):
         read_calibration(tmp_path / "none")

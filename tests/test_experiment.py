@@ -211,11 +211,14 @@ def test_a_step_that_fails_is_not_remembered(tmp_path):
     [
         (("[selection]", "[selektion]"), "did you mean 'selection'"),
         (("neighbours = 5", "neighbors = 5"), "did you mean 'neighbours'"),
-        (("neighbours = 5", 'neighbours = "5"'), "wrong kind"),
+        (
+            ("neighbours = 5", 'neighbours = "5"'),
+            "neighbours is a string instead of a whole number",
+        ),
         (('title = "Two runs"', "title = "), "not TOML"),
         (('prompt = "p1"\n', ""), "no key 'prompt'"),
         (('prompt = "p1"', 'prompt = "P9"'), "simulated drafts have the prompts"),
-        (("patients = 220", 'folder = "cohort"'), "make the cohort first"),
+        (("patients = 220", 'folder = "cohort"'), "unknown kind of model 'hasty'"),
     ],
 )
 def test_a_mistake_in_the_file_is_named(tmp_path, change, message):
@@ -223,6 +226,82 @@ def test_a_mistake_in_the_file_is_named(tmp_path, change, message):
     (tmp_path / "experiment.toml").write_text(EXPERIMENT.replace(*change, 1), encoding="utf-8")
     with pytest.raises(BadInputError, match=message):
         reproduce(read_experiment(tmp_path), tmp_path / "out", Doors(write_drafts=lambda *_: None))
+
+
+def real(text):
+    """Return the experiment with a cohort folder and models that are asked."""
+    text = text.replace("patients = 220", 'folder = "cohort"').replace('prompt = "p', 'prompt = "P')
+    return text.replace('model = "', 'command = "cat"\nmodel = "command:')
+
+
+def test_a_cohort_that_is_not_there_is_named(tmp_path):
+    """The way out is the command that makes it."""
+    (tmp_path / "experiment.toml").write_text(real(EXPERIMENT), encoding="utf-8")
+    with pytest.raises(BadInputError, match="make the cohort first"):
+        reproduce(read_experiment(tmp_path), tmp_path / "out", Doors(write_drafts=lambda *_: None))
+
+
+WRONG = {
+    "deltas": ('deltas = ["ROUGE-L"]', 'deltas = ["ROUGE-9"]', "unknown heading of the columns 'ROUGE-9'"),
+    "delta kind": ('deltas = ["ROUGE-L"]', "deltas = [1]", r"report.deltas\[0\] is a whole number"),
+    "curve": ('curve = "ROUGE-L"', 'curve = "x"', "unknown heading of the columns 'x'"),
+    "column": ('"ROUGE-1" = "rouge-1-f"', '"ROUGE-1" = 3', "report.columns.ROUGE-1 is a whole number"),
+    "points": ("neighbours = [1, 2, 5]", "neighbours = [0]", "'neighbours' is 0"),
+    "metric": ('"chexbert"]', '"chexbertt"]', "unknown metric 'chexbertt'"),
+    "metric kind": ('metrics = ["rouge", "chexbert"]', "metrics = [[]]", r"metrics\[0\] is a list"),
+    "metric twice": ('"chexbert"]', '"rouge"]', "names one twice"),
+    "no metric": ('metrics = ["rouge", "chexbert"]', "metrics = []", "is empty"),
+    "models": ("resamples = 50", 'models = {bleu = "x"}', "unknown metric of this experiment 'bleu'"),
+    "model kind": ("resamples = 50", "models = {rouge = 1}", "evaluation.models.rouge is a whole number"),
+    "resamples": ("resamples = 50", "resamples = 0", "'resamples' is 0"),
+    "seeds": ("resamples = 50", "random_seeds = []", "'random_seeds' is empty"),
+    "seed kind": ("resamples = 50", 'random_seeds = ["a"]', r"random_seeds\[0\] is a string"),
+    "distance": ("neighbours = 5", 'distances = ["novel"]', "unknown distance 'novel'"),
+    "aggregate": ("neighbours = 5", 'aggregates = ["max"]', "unknown aggregation 'max'"),
+    "zero": ("neighbours = 5", 'zero = "none"', "unknown zero policy 'none'"),
+    "neighbours": ("neighbours = 5", "neighbours = 0", "'neighbours' is 0"),
+    "samples": ("samples = 3", "samples = 0", "'samples' is 0"),
+    "not a number": ("samples = 3", "temperature = nan", "drafts.temperature is no number"),
+    "cap": ("samples = 3", "cap = -1", "'cap' is -1"),
+    "split": ("patients = 220", 'folder = "cohort"\nsplit = "x"', "unknown split 'x'"),
+    "same name": ('"Careful P3"', '"Hasty P1"', "two runs of one name"),
+    "no name": ('"Careful P3"', '"/"', "'name' has no letter"),
+    "noise": ("noise = 0.3", "noise = 3", "'noise' is 3"),
+    "price": ("noise = 0.3", 'price = "dear"', "--price is 'dear'"),
+    "command": ("noise = 0.3", 'command = "sh -c \'x"', "open quotation mark"),
+    "runs": ("[drafts]", "[drafts.x]", "unknown key x"),
+    "title": ('title = "Two runs"', "title = 3", "title is a whole number"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_value_is_refused_before_any_step(tmp_path, name):
+    """What tables or metrics would stumble over at the end is named at the start, and nothing is asked."""
+    old, new, message = WRONG[name]
+    assert old in EXPERIMENT
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(BadInputError, match=message):
+        read_experiment(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"title = '\xff'", b"a = " + b"[" * 9000, b"a = " + b"1" * 9000])
+def test_what_is_no_readable_toml_is_refused(tmp_path, content):
+    """Other encodings, endless nesting and endless numbers are one sentence."""
+    (tmp_path / "experiment.toml").write_bytes(content)
+    with pytest.raises(BadInputError, match=r"experiment\.toml is not "):
+        read_experiment(tmp_path)
+
+
+def test_a_method_that_cannot_work_is_refused_before_drafts_are_paid_for(tmp_path):
+    """More neighbours than the bank has transitions come to light before the first draft."""
+    write_simulated(tmp_path / "cohort", SimulationSettings(patients=60, splits=(0.7, 0.0, 0.3)))
+    text = real(EXPERIMENT).replace("neighbours = 5", "neighbours = 5000")
+    (tmp_path / "experiment.toml").write_text(text, encoding="utf-8")
+    asked = []
+    doors = Doors(write_drafts=lambda *run: asked.append(run))
+    with pytest.raises(BadInputError, match="5000 neighbours were asked for"):
+        reproduce(read_experiment(tmp_path), tmp_path / "out", doors)
+    assert asked == []
 
 
 def test_a_folder_without_an_experiment_says_so(tmp_path):

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from tabon.scoring import aggregate_distances, bank_neighbours
 from tabon.selection import Selection
 from tabon.selector import Selector
 from tabon.transitions import Transitions
+from tabon.typed_values import read_typed
 
 FORMAT = "tabon-calibration/1"
 Array = NDArray[np.float64]
@@ -34,7 +36,7 @@ Array = NDArray[np.float64]
 class Calibration:
     """Usual total distances, by what can be compared: the sections that count, and the drafts for picks."""
 
-    source: str  # "bank" or "queries"
+    source: Literal["bank", "queries"]
     signature: str  # of the selections it was made with, or for
     distances: Mapping[str, tuple[float, ...]]
 
@@ -196,20 +198,10 @@ def write_calibration(path: Path, calibration: Calibration) -> None:
 
 def read_calibration(path: Path) -> Calibration:
     """Read a calibration back; what is not whole is refused."""
-    try:
-        record = json.loads(path.read_bytes())
-        if record.pop("format") == FORMAT:
-            record["distances"] = {kind: _finite(values) for kind, values in record["distances"].items()}
-            return Calibration(**record)
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be read ({error.strerror}); name a calibration") from None
-    except (KeyError, TypeError, ValueError, AttributeError):
-        pass
-    raise BadInputError(f"{path} is not a whole calibration; make it again with `tabon calibrate`")
-
-
-def _finite(values: Sequence[float]) -> tuple[float, ...]:
-    """Return distances; what is not a finite number is refused."""
-    if not all(isinstance(value, float | int) and np.isfinite(value) for value in values):
-        raise ValueError(values)
-    return tuple(values)
+    return read_typed(
+        Calibration,
+        path,
+        form=FORMAT,
+        what="calibration",
+        way_out="make it again with `tabon calibrate`",
+    )

@@ -12,6 +12,7 @@ from typing import Any
 
 from tabon.atomic_files import replacing
 from tabon.errors import BadInputError
+from tabon.typed_values import read_typed
 
 FORMAT = "tabon-results/1"
 RANDOM = "random"  # the exact expectation of a uniform pick
@@ -83,6 +84,13 @@ class Results:
                 return cell
         return None
 
+    def listed_facts(self, name: str) -> tuple[Any, ...]:
+        """Return a fact that is a list; nothing where there is none."""
+        found = self.facts.get(name, [])
+        if not isinstance(found, list | tuple):
+            raise BadInputError(f"facts.{name} of the results is no list; evaluate again")
+        return tuple(found)
+
     def sections(self) -> tuple[str, ...]:
         """Return the sections in the order of the cells."""
         return tuple(dict.fromkeys(cell.section for cell in self.cells))
@@ -101,21 +109,7 @@ def write_results(path: Path, results: Results) -> None:
 
 def read_results(path: Path) -> Results:
     """Read results back; what is not whole is refused."""
-    try:
-        record = json.loads(path.read_bytes())
-        _check_format(path, record.pop("format"))
-        cells = tuple(Cell(**cell) for cell in record.pop("cells"))
-        runs = tuple(Run(**run) for run in record.pop("runs"))
-        return Results(cells=cells, runs=runs, headline=tuple(record.pop("headline")), **record)
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be read ({error.strerror}); name a results file") from None
-    except BadInputError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise BadInputError(f"{path} is not a whole results file; evaluate again") from None
-
-
-def _check_format(path: Path, found: object) -> None:
-    """Refuse a file of another time."""
-    if found != FORMAT:
-        raise BadInputError(f"{path} is of another format than {FORMAT}; evaluate again")
+    results = read_typed(Results, path, form=FORMAT, what="results file", way_out="evaluate again")
+    if not results.runs:
+        raise BadInputError(f"{path} is not a whole results file (it has no runs); evaluate again")
+    return results

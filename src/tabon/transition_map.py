@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon.errors import BadInputError
+from tabon.typed_values import MisfitError, fitting
 
 Array = NDArray[np.float64]
 Point = tuple[float, float]
@@ -31,6 +32,21 @@ class Map2D:
     nearest: tuple[int | None, ...]  # for each draft, the place in `bank` of its nearest transition
     explained: Point  # share of the shown bank's variance on each axis
     total: int  # transitions in the whole bank
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapRecord:
+    """A map as results keep it."""
+
+    query: str
+    section: str
+    distance: str
+    bank: tuple[Point, ...]
+    drafts: tuple[Point | None, ...]
+    picked: int | None
+    nearest: tuple[int | None, ...]
+    explained: Point
+    total: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,18 +78,25 @@ class TransitionMap:
     def from_record(cls, record: Mapping[str, Any]) -> "TransitionMap":
         """Read a map back; what does not fit together is refused."""
         try:
-            points = Map2D(
-                bank=tuple(map(rounded, record["bank"])),
-                drafts=tuple(None if point is None else rounded(point) for point in record["drafts"]),
-                nearest=tuple(record["nearest"]),
-                explained=rounded(record["explained"]),
-                total=record.get("total", len(record["bank"])),
-            )
-            names = {name: str(record[name]) for name in ("query", "section", "distance")}
-            _check(points, record["picked"])
-            return cls(points=points, picked=record["picked"], **names)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-            raise BadInputError("a transition map is not whole; evaluate again") from None
+            found: MapRecord = fitting(MapRecord, record, "maps")
+        except MisfitError as error:
+            raise BadInputError(f"a transition map is not whole ({error}); evaluate again") from None
+        points = Map2D(
+            bank=tuple(map(rounded, found.bank)),
+            drafts=tuple(None if point is None else rounded(point) for point in found.drafts),
+            nearest=found.nearest,
+            explained=rounded(found.explained),
+            total=len(found.bank) if found.total is None else found.total,
+        )
+        if not _points_at_what_is_there(points, found.picked):
+            raise BadInputError("a transition map is not whole (it points at nothing); evaluate again")
+        return cls(
+            query=found.query,
+            section=found.section,
+            distance=found.distance,
+            points=points,
+            picked=found.picked,
+        )
 
 
 def project(
@@ -158,9 +181,8 @@ def rounded(row: Any) -> Point:  # noqa: ANN401 - two numbers of an array or of 
     return round(float(first), DIGITS) + 0.0, round(float(second), DIGITS) + 0.0
 
 
-def _check(points: Map2D, picked: int | None) -> None:
-    """Raise IndexError where a number points at nothing."""
+def _points_at_what_is_there(points: Map2D, picked: int | None) -> bool:
+    """Whether every number stands for a transition or a draft of the map."""
     bank, drafts = range(len(points.bank)), range(len(points.drafts))
     whole = len(points.nearest) == len(drafts) and all(row is None or row in bank for row in points.nearest)
-    if not bank or not whole or not (picked is None or picked in drafts):
-        raise IndexError
+    return bool(bank) and whole and (picked is None or picked in drafts)

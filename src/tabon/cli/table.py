@@ -6,8 +6,7 @@ import click
 
 from tabon.cli.shared_options import says_no
 from tabon.errors import BadInputError
-from tabon.experiment.writing import plan_of, tables_of, write_report
-from tabon.results import read_results
+from tabon.experiment.writing import plan_of, read_whole_results, tables_of, write_report
 from tabon.tables import FORMS, merge_results, render
 
 
@@ -27,7 +26,7 @@ def table(results: tuple[Path, ...], form: str, only: str | None, out: Path | No
     Several files are put together; scores or selectors with two signatures are
     refused.
     """
-    found = [read_results(path) for path in results]
+    found = [read_whole_results(path) for path in results]
     merged = merge_results(found) if len(found) > 1 else found[0]
     if out is not None:
         files = write_report(merged, out)

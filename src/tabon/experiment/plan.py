@@ -1,23 +1,34 @@
 """An experiment file: everything that changes the tables, and nothing else.
 
 A key that is not known is refused by name, so that a typing mistake cannot
-quietly leave a default in force.
+quietly leave a default in force. Values are checked here too, before any step:
+a mistake must not come to light after drafts were paid for.
 """
 
+import shlex
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
-from difflib import get_close_matches
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from tabon._registry import check_name
 from tabon.distances import DISTANCES
-from tabon.errors import BadInputError
-from tabon.scoring import AGGREGATES
+from tabon.errors import BadInputError, TabonError
+from tabon.generation.models import KINDS
+from tabon.generation.prices import read_price
+from tabon.generation.prompts import get_prompt
+from tabon.metrics import METRICS
+from tabon.records import MAX_DRAFTS
+from tabon.scoring import AGGREGATES, ZERO_POLICIES
+from tabon.typed_values import MisfitError, check_keys, fitting
 
 FILE = "experiment.toml"
-T = TypeVar("T")
+SPLITS = ("train", "valid", "test")
+SIMULATED_PROMPTS = ("p1", "p2", "p3")
+MOST_PATIENTS = 10_000_000
+MOST_RESAMPLES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +39,12 @@ class CohortPlan:
     patients: int = 0  # simulated instead, where it is above 0
     seed: int = 0
     split: str = "test"  # the split whose drafts are judged
+
+    def __post_init__(self) -> None:
+        """Refuse what names no cohort."""
+        _check_range("patients", self.patients, 0, MOST_PATIENTS)
+        _check_range("seed", self.seed, 0)
+        check_name("split", SPLITS, self.split)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +60,30 @@ class RunPlan:
     command: str = ""  # of a command:NAME model
     noise: float = 0.5  # of simulated drafts
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be asked for."""
+        if not any(letter.isalnum() for letter in self.name):
+            raise BadInputError("'name' has no letter or digit; give the run a name")
+        _check_range("noise", self.noise, 0, 1)
+        if self.price:
+            read_price(self.price)
+        try:
+            shlex.split(self.command)
+        except ValueError:
+            raise BadInputError("'command' has an open quotation mark; close it") from None
+
     @property
     def folder(self) -> str:
         """Return the name of its folder."""
         return "".join(letter if letter.isalnum() or letter in "-." else "-" for letter in self.name).lower()
+
+    def check(self, *, simulated: bool) -> None:
+        """Refuse a prompt or a kind of model that there is not."""
+        if not simulated:
+            get_prompt(self.prompt)
+            check_name("kind of model", tuple(KINDS), self.model.partition(":")[0])
+        elif self.prompt not in SIMULATED_PROMPTS:
+            raise BadInputError(f"run {self.name!r}: simulated drafts have the prompts p1, p2 and p3")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +97,14 @@ class DraftPlan:
     cap: float = 0.0  # dollars that each journal may cost; 0 is no cap
     images: str = ""  # relative to the experiment
 
+    def __post_init__(self) -> None:
+        """Refuse what no model can be asked."""
+        _check_range("samples", self.samples, 1, MAX_DRAFTS)
+        _check_range("temperature", self.temperature, 0)
+        _check_range("max_tokens", self.max_tokens, 1)
+        _check_range("seed", self.seed, 0)
+        _check_range("cap", self.cap, 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionPlan:
@@ -70,6 +115,13 @@ class SelectionPlan:
     aggregates: tuple[str, ...] = AGGREGATES
     neighbours: int = 10
     zero: str = "neutral"
+
+    def __post_init__(self) -> None:
+        """Refuse methods that there are not."""
+        _check_names("distance", tuple(DISTANCES), self.distances)
+        _check_names("aggregation", AGGREGATES, self.aggregates)
+        _check_range("neighbours", self.neighbours, 1)
+        check_name("zero policy", ZERO_POLICIES, self.zero)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +134,17 @@ class EvaluationPlan:
     seed: int = 0
     random_seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be measured, or gives no interval."""
+        _check_names("metric", tuple(METRICS), self.metrics)
+        for name in self.models:
+            check_name("metric of this experiment", self.metrics, name)
+        _check_range("resamples", self.resamples, 1, MOST_RESAMPLES)
+        _check_range("seed", self.seed, 0)
+        if not self.random_seeds:
+            raise BadInputError("'random_seeds' is empty; give whole numbers from 0")
+        _check_range("random_seeds", min(self.random_seeds), 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportPlan:
@@ -93,6 +156,13 @@ class ReportPlan:
     curve: str = ""  # heading of the K- and k-curves
     neighbours: tuple[int, ...] = ()  # the points of the k-curve
     compare: bool = False  # with the paper's printed values
+
+    def __post_init__(self) -> None:
+        """Refuse headings that are no columns."""
+        for heading in (*self.deltas, *filter(None, [self.curve])):
+            check_name("heading of the columns", tuple(self.columns), heading)
+        for k in self.neighbours:
+            _check_range("neighbours", k, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +186,8 @@ def read_experiment(folder: Path) -> Experiment:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise BadInputError(f"{path} cannot be read ({error.strerror}); name a folder with {FILE}") from None
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"{path} is not UTF-8 at byte {error.start}; save it as UTF-8") from None
     return _experiment(text, root=path.parent, name=str(path))
 
 
@@ -131,54 +203,61 @@ def _experiment(text: str, *, root: Path, name: str) -> Experiment:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise BadInputError(f"{name} is not TOML ({error}); mend that line") from None
-    known = {item.name for item in fields(Experiment)} - {"root"}
-    _check_keys(table, known, name)
-    runs = table.get("runs")
-    if not isinstance(runs, list) or not runs:
-        raise BadInputError(f"{name} has no [[runs]]; add one for each model and prompt")
-    return Experiment(
-        title=str(table.get("title", root.name)),
-        root=root,
-        cohort=_part(CohortPlan, table.get("cohort", {}), f"{name} [cohort]"),
-        runs=tuple(_part(RunPlan, run, f"{name} [[runs]]") for run in runs),
-        drafts=_part(DraftPlan, table.get("drafts", {}), f"{name} [drafts]"),
-        selection=_part(SelectionPlan, table.get("selection", {}), f"{name} [selection]"),
-        evaluation=_part(EvaluationPlan, table.get("evaluation", {}), f"{name} [evaluation]"),
-        report=_part(ReportPlan, table.get("report", {}), f"{name} [report]"),
-    )
-
-
-def _part(kind: type[T], table: object, name: str) -> T:
-    """Build one part; lists become tuples, a key or a type that does not fit is refused."""
-    if not isinstance(table, dict):
-        raise BadInputError(f"{name} is not a table; write keys and values under it")
-    known = {item.name: item for item in fields(kind)}  # type: ignore[arg-type]
-    _check_keys(table, set(known), name)
-    for key, item in known.items():
-        if key not in table and item.default is MISSING and item.default_factory is MISSING:
-            raise BadInputError(f"{name} has no key {key!r}; add it")
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
-    for key, value in values.items():
-        _check_type(getattr(known[key].type, "__name__", ""), value, f"{name} {key!r}")
-    return kind(**values)
-
-
-def _check_keys(table: Mapping[str, Any], known: set[str], name: str) -> None:
-    """Refuse a key that means nothing."""
-    for key in table:
-        if key not in known:
-            close = get_close_matches(key, known, n=1)
-            meant = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(known))}"
-            raise BadInputError(f"{name} has the unknown key {key!r}; {meant}")
-
-
-def _check_type(kind: str, value: object, name: str) -> None:
-    """Refuse a value of another kind than the annotation says."""
-    fitting: dict[str, tuple[type, ...]] = {
-        "str": (str,), "int": (int,), "float": (int, float), "bool": (bool,),
-    }  # fmt: skip
-    wanted = fitting.get(kind, (tuple, dict))
-    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted != (bool,)):
-        raise BadInputError(
-            f"{name} is of the wrong kind; give {kind if kind in fitting else 'a list or a table'}"
+    except (RecursionError, ValueError):  # nested too deeply, or a number of thousands of digits
+        raise BadInputError(f"{name} is not TOML that can be read; flatten it") from None
+    try:
+        check_keys(table, ("title", *PARTS))
+        found = {key: fitting(kind, table.get(key, {}), key) for key, kind in PARTS.items() if key != "runs"}
+        experiment = Experiment(
+            title=fitting(str, table.get("title", root.name), "title"),
+            root=root,
+            runs=fitting(PARTS["runs"], table.get("runs", []), "runs"),
+            **found,
         )
+    except MisfitError as error:
+        raise BadInputError(f"{name}: {error}; mend it") from None
+    except TabonError as error:
+        raise BadInputError(f"{name}: {error}") from None
+    _check_whole(experiment, name)
+    return experiment
+
+
+PARTS: Mapping[str, Any] = {
+    "cohort": CohortPlan,
+    "runs": tuple[RunPlan, ...],
+    "drafts": DraftPlan,
+    "selection": SelectionPlan,
+    "evaluation": EvaluationPlan,
+    "report": ReportPlan,
+}
+
+
+def _check_whole(experiment: Experiment, name: str) -> None:
+    """Refuse parts that do not go together."""
+    folders = [run.folder for run in experiment.runs]
+    if not folders:
+        raise BadInputError(f"{name} has no [[runs]]; add one for each model and prompt")
+    if len(set(folders)) < len(folders):
+        raise BadInputError(f"{name} has two runs of one name; give each its own")
+    if not experiment.report.columns:
+        raise BadInputError(f"{name} [report] has no columns; add a heading and its score")
+    try:
+        for run in experiment.runs:
+            run.check(simulated=experiment.cohort.patients > 0)
+    except TabonError as error:
+        raise BadInputError(f"{name}: {error}") from None
+
+
+def _check_range(key: str, value: float, least: float, most: float = float("inf")) -> None:
+    """Refuse a number outside its range."""
+    if not least <= value <= most:
+        bound = f"from {least} to {most}" if most < float("inf") else f"from {least}"
+        raise BadInputError(f"{key!r} is {value}; give a number {bound}")
+
+
+def _check_names(kind: str, known: tuple[str, ...], names: tuple[str, ...]) -> None:
+    """Refuse an empty list, a name that is not known, and one that is there twice."""
+    for name in names:
+        check_name(kind, known, name)
+    if not names or len(set(names)) < len(names):
+        raise BadInputError(f"the list of {kind}s is empty or names one twice; name each once")

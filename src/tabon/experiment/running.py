@@ -20,7 +20,7 @@ from tabon.experiment.judging import judge, metrics_of
 from tabon.experiment.neighbour_curve import picks_by_neighbours
 from tabon.experiment.plan import Experiment, RunPlan
 from tabon.experiment.steps import Steps, file_digest
-from tabon.records import Query, query_from_record, read_transitions
+from tabon.records import Query, read_queries, read_transitions, whole_query
 from tabon.results import Results, read_results, write_results
 from tabon.selector import Selector
 from tabon.sentence_sets import Progress
@@ -28,7 +28,6 @@ from tabon.sentence_store import SentenceStore
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
 
 RESULTS = "results.json"
-SIMULATED_PROMPTS = ("p1", "p2", "p3")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +134,8 @@ class Reproduction:
             inputs = [asdict(cohort), asdict(run), asdict(self.experiment.drafts)]
             self.steps.make(path, inputs, lambda: write_lines(path, named))
         elif self.doors.write_drafts is not None:
-            self._transitions()  # refuse before anything is bought
+            if not path.exists():
+                self._check_methods()  # before anything is paid for
             self.doors.told(f"drafts of {run.name}")
             self.doors.write_drafts(run, path)  # its journal knows what is missing
         if not path.exists():
@@ -143,10 +143,14 @@ class Reproduction:
                 f"{path} is not there; write the drafts of {run.name!r} with `tabon generate`"
             )
 
+    def _check_methods(self) -> None:
+        """Refuse a cohort, an encoder or a number of neighbours that no method can work with."""
+        plan = self.experiment.selection
+        for distance, aggregate in product(plan.distances, plan.aggregates):
+            self.selector(distance, aggregate, plan.neighbours)
+
     def _simulated_drafts(self, run: RunPlan) -> SimulationSettings:
         """Return how a run's simulated drafts are made."""
-        if run.prompt not in SIMULATED_PROMPTS:
-            raise BadInputError(f"run {run.name!r}: simulated drafts have the prompts p1, p2 and p3")
         return replace(
             self._simulation(),
             prompt=run.prompt,  # type: ignore[arg-type]
@@ -157,7 +161,8 @@ class Reproduction:
     def read_queries(self, run: RunPlan) -> list[Query]:
         """Read a run's queries."""
         with self._queries(run).open("rb") as lines:
-            return [query_from_record(json.loads(line)) for line in lines]
+            found = read_queries(lines)
+            return [whole_query(query, name=str(self._queries(run))) for query in found]
 
     def selector(self, distance: str, aggregate: str, neighbours: int) -> Selector:
         """Return one of the methods."""

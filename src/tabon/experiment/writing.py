@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from tabon.atomic_files import replacing
-from tabon.errors import MissingExtraError
+from tabon.errors import BadInputError, MissingExtraError, TabonError
 from tabon.experiment.plan import ReportPlan
 from tabon.plots import Picture, pictures
+from tabon.plots.curves import curves_of
+from tabon.plots.pictures import maps_of
 from tabon.report_page import Fragment, report_page
-from tabon.results import ORACLE, RANDOM, RANDOM_SEEDS, Results
+from tabon.results import ORACLE, RANDOM, RANDOM_SEEDS, Results, read_results
 from tabon.tables import FORMS, Table, all_tables, render
+from tabon.typed_values import MisfitError, fitting
 
 ENDINGS = {"markdown": "md", "latex": "tex", "csv": "csv", "html": "html"}
 GROUPS = {  # how a table's label begins: where it stands on the page
@@ -34,14 +37,26 @@ def plan_record(plan: ReportPlan, title: str) -> dict[str, Any]:
 
 def plan_of(results: Results) -> tuple[ReportPlan, str]:
     """Return what the tables of these results show."""
-    record: dict[str, Any] = dict(results.facts.get("report") or {})
-    title = str(record.pop("title", "Evaluation"))
-    if not record:
-        return ReportPlan(columns={score: score for score in results.headline}), title
-    values: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in record.items()
-    }
-    return ReportPlan(**values), title
+    try:
+        record = dict(fitting(Mapping[str, Any], results.facts.get("report") or {}, "facts.report"))
+        title = fitting(str, record.pop("title", "Evaluation"), "facts.report.title")
+        if not record:
+            return ReportPlan(columns={score: score for score in results.headline}), title
+        return fitting(ReportPlan, record, "facts.report"), title
+    except MisfitError as error:
+        raise BadInputError(f"the results are not whole ({error}); evaluate again") from None
+
+
+def read_whole_results(path: Path) -> Results:
+    """Read results with all that tables and pictures need; what is not whole is refused by name."""
+    results = read_results(path)
+    try:
+        plan_of(results)
+        curves_of(results)
+        maps_of(results)
+    except TabonError as error:
+        raise BadInputError(f"{path}: {error}") from None
+    return results
 
 
 def tables_of(results: Results, plan: ReportPlan) -> tuple[Table, ...]:

@@ -8,11 +8,34 @@ from tabon.errors import BadInputError
 from tabon.plots.drawing import FAINT, RULE, Look, canvas, label, looks, new_figure, percent, svg, titled
 from tabon.results import Results
 from tabon.tables.places import method_name, section_name
+from tabon.typed_values import MisfitError, fitting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FAR = 16  # from this ratio of the largest x to the smallest on, the axis is logarithmic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointRecord:
+    """A point as results keep it."""
+
+    x: float
+    gap: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveRecord:
+    """A curve as results keep it."""
+
+    name: str
+    x: str
+    score: str
+    method: str
+    section: str
+    points: tuple[PointRecord, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +70,12 @@ class Curve:
     def from_record(cls, record: Mapping[str, Any]) -> "Curve":
         """Read one method's curve from a results file; what is not whole is refused."""
         try:
-            points = (
-                CurvePoint(float(point["x"]), *(_number(point.get(key)) for key in ("gap", "low", "high")))
-                for point in record["points"]
-            )
-            line = CurveLine(str(record["method"]), tuple(sorted(points, key=lambda point: point.x)))
-            names = {name: str(record[name]) for name in ("name", "x", "score", "section")}
-            return cls(lines=(line,), **names)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise BadInputError("a curve is not whole; evaluate again") from None
+            found: CurveRecord = fitting(CurveRecord, record, "curves")
+        except MisfitError as error:
+            raise BadInputError(f"a curve is not whole ({error}); evaluate again") from None
+        points = (CurvePoint(float(point.x), point.gap, point.low, point.high) for point in found.points)
+        line = CurveLine(found.method, tuple(sorted(points, key=lambda point: point.x)))
+        return cls(name=found.name, x=found.x, score=found.score, section=found.section, lines=(line,))
 
 
 def joined(curves: Iterable[Curve]) -> tuple[Curve, ...]:
@@ -70,7 +90,7 @@ def joined(curves: Iterable[Curve]) -> tuple[Curve, ...]:
 
 def curves_of(results: Results) -> tuple[Curve, ...]:
     """Read the curves of an evaluation, one for each name, score and section."""
-    return joined(map(Curve.from_record, results.facts.get("curves", ())))
+    return joined(map(Curve.from_record, results.listed_facts("curves")))
 
 
 def curve_plot(curve: Curve, *, heading: str | None = None) -> str:
@@ -86,11 +106,6 @@ def curve_plot(curve: Curve, *, heading: str | None = None) -> str:
         _frame(axes, curve)
         titled(figure, title, _note(curve))
         return svg(figure, title)
-
-
-def _number(value: Any) -> float | None:  # noqa: ANN401 - a number of a file
-    """Return a number, or None where there is none."""
-    return None if value is None else float(value)
 
 
 def _draw(axes: "Axes", line: CurveLine, look: Look, number: int) -> None:

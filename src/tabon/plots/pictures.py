@@ -90,10 +90,14 @@ def _ends(line: CurveLine) -> str:
     return f"{method_name(line.method)} from {percent(low)} at {first:g} to {percent(high)} at {last:g}"
 
 
+def maps_of(results: Results) -> tuple[TransitionMap, ...]:
+    """Read the transition maps of an evaluation."""
+    return tuple(map(TransitionMap.from_record, results.listed_facts("maps")))
+
+
 def _maps(results: Results) -> Iterator[Picture]:
     """Draw the transition maps."""
-    for number, record in enumerate(results.facts.get("maps", ())):
-        points = TransitionMap.from_record(record)
+    for number, points in enumerate(maps_of(results)):
         chosen = "none is chosen" if points.picked is None else f"draft {points.picked} is chosen"
         alt = (
             f"Map of {len(points.points.bank)} training transitions ({points.section}, {points.distance}) "

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from tabon.atomic_files import replacing
 from tabon.errors import BadInputError
 from tabon.records import Query
 from tabon.reports import SECTIONS, Section
+from tabon.typed_values import read_typed
 
 FORMAT = "tabon-weights/1"
 Array = NDArray[np.float64]
@@ -105,17 +105,11 @@ def write_weights(path: Path, fitted: FittedWeights) -> None:
 
 def read_weights(path: Path, *, selector: str, names: Iterable[str], bank: str) -> FittedWeights:
     """Read weights back; a damaged file, another selector's or another bank's is refused."""
-    try:
-        record = json.loads(Path(path).read_bytes())
-        whole = record.pop("format") == FORMAT
-        fitted = FittedWeights(**{**record, "trained_on": tuple(record["trained_on"])})
-        wanted = set(names)
-        whole &= all(fitted.weights[section].keys() == wanted for section in SECTIONS)
-        whole &= all(isfinite(value) for section in SECTIONS for value in fitted.weights[section].values())
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be read ({error.strerror}); name a weights file") from None
-    except (KeyError, TypeError, ValueError, AttributeError):
-        whole = False
+    fitted = read_typed(
+        FittedWeights, path, form=FORMAT, what="weights file", way_out="make it with `tabon fit`"
+    )
+    wanted = set(names)
+    whole = all(fitted.weights.get(section, {}).keys() == wanted for section in SECTIONS)
     if not whole or fitted.selector != selector:
         raise BadInputError(f"{path} holds no whole weights for {selector!r}; make it with `tabon fit`")
     if fitted.bank != bank:
