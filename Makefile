@@ -4,7 +4,7 @@ WORKERS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ABI = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_config_var("SOABI"))')
 
-.PHONY: help setup demo test test-all check fix docs bench clean
+.PHONY: help setup demo test test-all check fix docs bench mutants clean
 
 help:  ## list the words this Makefile knows
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,6 +48,9 @@ docs: setup  ## regenerate docs/cli.md
 
 bench: setup  ## print the benchmark table (ratios, one run)
 	$(BIN)/python benchmarks/run.py
+
+mutants: setup  ## change the parts that must not be wrong, see whether a test fails (minutes)
+	$(BIN)/python tools/mutants.py --jobs $(WORKERS)
 
 clean:  ## remove what the other words made
 	rm -rf .venv demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
