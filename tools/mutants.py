@@ -49,8 +49,8 @@ PARTS = {  # and the tests that a mutant of each must pass, with the doctests of
     "evaluation.comparing": ("test_evaluation.py",),
 }
 HEAVY = (  # imported once
-    "numpy", "scipy.optimize", "scipy.stats", "ot", "pytest", "hypothesis.extra.numpy", "sqlite3", "sentencex",
-    "sacrebleu", "doctest", "unittest", "asyncio", "threadpoolctl",
+    "numpy", "scipy.optimize", "scipy.stats", "ot", "pytest", "hypothesis.extra.numpy", "sqlite3",
+    "sentencex", "sacrebleu", "doctest", "unittest", "asyncio", "threadpoolctl",
 )  # fmt: skip
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
