@@ -141,6 +141,30 @@ def test_a_stack_is_each_pair_alone(name):
     np.testing.assert_array_equal(stacked, np.stack(alone))
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_near_rows_of_a_stack_meet_their_own_partners(name):
+    """In a stack of stacks, sentences that return, or nearly so, cost what they cost in their pair alone."""
+    rng = np.random.default_rng(2)
+    prior = unit_rows(rng, 5 * 6 * 4).reshape(5, 6, 4, -1)
+    current = unit_rows(rng, 5 * 6 * 3).reshape(5, 6, 3, -1)
+    current[:, :, 1] = prior[:, :, 3]
+    current[1:4, ::2, 0] = prior[1:4, ::2, 2] * (1 + 1e-7)
+    stacked = transition(get_distance(name), prior=prior, current=current)
+    for at in np.ndindex(5, 6):
+        np.testing.assert_array_equal(
+            stacked[at], transition(get_distance(name), prior=prior[at], current=current[at])
+        )
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("stack", [(), (7,), (2, 3)])
+def test_each_sentence_of_each_pair_has_its_share(name, stack):
+    """Weights are (..., n) and (..., m), and what leaves is as much as what arrives."""
+    weights = get_distance(name)(np.random.default_rng(3).random((*stack, 4, 3)))
+    assert (weights.prior.shape, weights.current.shape) == ((*stack, 4), (*stack, 3))
+    np.testing.assert_allclose(weights.prior.sum(axis=-1), weights.current.sum(axis=-1), atol=1e-15)
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -185,3 +209,13 @@ def test_an_unknown_distance_is_met_with_a_suggestion():
     """A near miss names the name that was meant."""
     with pytest.raises(UnknownNameError, match="Did you mean 'cost-ot'"):
         get_distance("cost_ot")
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_costs_stay_between_0_and_1_however_norms_were_rounded(precision):
+    """Rows a rounding too long: opposite ones cost 1 at most, nearly equal ones more than nothing."""
+    long = np.array([[1.0 + 2.0**-23, 0.0]], dtype=precision)
+    short = np.array([[1.0, 0.0]], dtype=precision)
+    assert cosine_cost(prior=long, current=-long).tolist() == [[1.0]]
+    assert cosine_cost(prior=long, current=long).tolist() == [[0.0]]
+    assert 0.0 < cosine_cost(prior=long, current=short)[0, 0] < 1e-12

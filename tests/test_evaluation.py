@@ -12,7 +12,7 @@ from tabon.evaluation.evaluating import seeded_picks
 from tabon.evaluation.picks import check_picks, method_of
 from tabon.metrics import Pair, Score, load_metric
 from tabon.metrics.measuring import MeasurementStore, measure_pairs
-from tabon.metrics.protocol import mean_of
+from tabon.metrics.protocol import divided, mean_of
 from tabon.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS
 from tabon.simulate import SimulationSettings, simulate_queries
 
@@ -153,11 +153,12 @@ def test_random_is_the_mean_over_drafts_and_the_oracle_the_best_draft(cases, res
     assert cell(results, RANDOM_SEEDS, "ratio").value == pytest.approx(seeded, abs=1e-12)
 
 
-def test_the_shares_are_what_they_say(cases, results):
+@pytest.mark.parametrize(("method", "draft"), [("first", 0), ("last", -1)])
+def test_the_shares_are_what_they_say(cases, results, method, draft):
     """Delta, relative change, gap closed and the counts follow from the values."""
-    found, table = cell(results, "last", "ratio"), table_of(cases)
+    found, table = cell(results, method, "ratio"), table_of(cases)
     random, oracle = table.mean(axis=1), table.max(axis=1)
-    ahead = table[:, -1] - random
+    ahead = table[:, draft] - random
     assert found.delta == pytest.approx(ahead.mean(), abs=1e-12)
     assert found.relative == pytest.approx(ahead.mean() / random.mean(), abs=1e-12)
     assert found.gap == pytest.approx(ahead.mean() / (oracle - random).mean(), abs=1e-12)
@@ -187,6 +188,54 @@ def test_the_interval_is_the_one_of_a_plain_loop_over_resampled_patients(cases):
     assert found.high == pytest.approx(np.quantile(values, 0.975), abs=1e-12)
 
 
+def test_intervals_of_the_shares_are_those_of_a_plain_loop(cases):
+    """Delta and gap of each resample of patients, worked out one by one, have the same percentiles."""
+    settings = EvaluationSettings(resamples=40, seed=8)
+    rules = [picks_by(cases, lambda _: 0, "first"), picks_by(cases, last, "last")]
+    results = evaluate([run_of(cases, *rules)], [Overlap()], settings)
+    names = [case.patient for case in cases.cases]
+    patients = list(dict.fromkeys(names))
+    studies = [[row for row, name in enumerate(names) if name == patient] for patient in patients]
+    table = table_of(cases)
+    draws = np.random.default_rng(8).integers(len(patients), size=(40, len(patients)))
+    drawn = [table[[row for index in draw for row in studies[index]]] for draw in draws]
+    for method, draft in (("first", 0), ("last", -1)):
+        deltas = [rows[:, draft].mean() - rows.mean() for rows in drawn]
+        gaps = [
+            delta / (rows.max(axis=1).mean() - rows.mean()) for delta, rows in zip(deltas, drawn, strict=True)
+        ]
+        found = cell(results, method, "ratio")
+        bounds = [found.delta_low, found.delta_high, found.gap_low, found.gap_high]
+        expected = [np.quantile(values, share) for values in (deltas, gaps) for share in (0.025, 0.975)]
+        assert bounds == pytest.approx(expected, abs=1e-12)
+
+
+class Rate:
+    """Hits of tries, read from the draft's text; without a try there is no value."""
+
+    name = "rate"
+    signature = "rate"
+    statistics = ("hits", "tries")
+    scores = (Score("rate", lambda sums, _: divided(sums[..., 0], sums[..., 1])),)
+
+    def measure(self, pairs):
+        """Read both numbers."""
+        return np.array([pair.candidate.split() for pair in pairs], dtype=np.float64)
+
+
+@pytest.mark.parametrize(("drafts", "oracle"), [(["0 0", "1 2"], 0.75), (["0 0", "0 2"], 1.0)])
+def test_silence_is_worth_more_than_a_wrong_draft_and_less_than_a_right_one(drafts, oracle):
+    """To the oracle a draft without a value stands between nothing and anything."""
+    record = {"patient": 1, "prior": "x", "reference": {"findings": "r"}}
+    studies = [
+        record | {"id": number, "candidates": [{"findings": text} for text in texts]}
+        for number, texts in enumerate([drafts, ["2 2", "2 2"]])
+    ]
+    cases = read_cases([json.dumps(study).encode() for study in studies], name="x")
+    results = evaluate([run_of(cases, picks_by(cases, last))], [Rate()], SETTINGS)
+    assert cell(results, ORACLE, "rate").value == oracle
+
+
 def test_the_oracle_prefers_rightful_silence_to_an_invented_change():
     """Where a score has no value for a silent draft, the oracle does not take a wrong one instead."""
     record = {"patient": 1, "prior": "Small effusion.", "reference": "The lungs are clear."}
@@ -210,6 +259,7 @@ def test_picking_the_oracle_closes_the_whole_gap_and_abstaining_none_of_it(cases
     assert cell(results, "best", "ratio").p == pytest.approx(1 / 201)
     assert cell(results, "nothing", "ratio").gap == pytest.approx(0.0)
     assert cell(results, "nothing", "ratio").p == 1.0
+    assert cell(results, "nothing", "ratio").ties == len(cases.cases)
     assert results.runs[0].abstained == {"best": 0, "nothing": len(cases.cases)}
 
 
@@ -223,6 +273,19 @@ def test_the_mean_over_runs_is_the_mean_of_their_values(cases):
     assert cell(results, "m", "ratio", run=MEAN_RUN).n == 2 * cell(results, "m", "ratio", run="a").n
     assert cell(results, "m", "ratio", run="a").holm is None
     assert cell(results, "m", "ratio", run=MEAN_RUN).holm >= cell(results, "m", "ratio", run=MEAN_RUN).p
+
+
+def test_one_run_has_no_mean_over_runs(results):
+    """A mean of one would only say everything twice."""
+    assert {found.run for found in results.cells} == {"run"}
+
+
+def test_runs_without_methods_have_their_reference_rows(cases):
+    """Before anything is selected, random and oracle can be seen, in runs of unlike sizes too."""
+    fewer = replace(cases, cases=cases.cases[:5])
+    results = evaluate([run_of(cases, name="a"), run_of(fewer, name="b")], [Overlap()], SETTINGS)
+    assert {found.method for found in results.cells} == {RANDOM, RANDOM_SEEDS, ORACLE}
+    assert {found.run for found in results.cells} == {"a", "b", MEAN_RUN}
 
 
 def test_state_f1_is_measured_where_the_truth_is_known_and_only_there(cases, results):

@@ -1,6 +1,8 @@
 """Exact top-k: against a sorted list, with ties, in any blocks."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from tabon import nearest as module
 from tabon.errors import BadInputError
-from tabon.nearest import ExactIndex
+from tabon.nearest import ExactIndex, rounding_slack
 from unit_rows import slow_top_k, unit
 
 
@@ -116,3 +118,110 @@ def test_searches_side_by_side_leave_the_threads_as_they_were():
         for found in pool.map(lambda _: index.search(queries, 3), range(12)):
             np.testing.assert_array_equal(found.rows, wanted.rows)
     assert blas_threads() == before
+
+
+def test_an_index_gives_its_rows_back():
+    """All rows in the bank's order, and the distinct ones once each, in the order of their first."""
+    rows = unit(np.random.default_rng(9), (50, 6))[np.r_[0:40, 3:13, 0:5, 40:50]]
+    index = ExactIndex(rows)
+    assert len(index) == 65
+    np.testing.assert_array_equal(index.rows(), rows)
+    np.testing.assert_array_equal(index.vectors, rows[np.r_[0:40, 55:65]])
+
+
+def test_no_query_has_no_neighbours():
+    """An empty file of queries is an empty answer."""
+    found = ExactIndex(np.eye(3, dtype=np.float32)).search(np.empty((0, 3), dtype=np.float32), 2)
+    assert found.distances.shape == found.rows.shape == (0, 2)
+
+
+def test_few_rows_are_measured_again(monkeypatch):
+    """The product leaves few pairs to measure one by one: less than one in twenty here."""
+    measured = []
+
+    def counted(queries, rows, query, row):
+        measured.append(len(query))
+        return distances(queries, rows, query, row)
+
+    distances = module.pair_distances
+    monkeypatch.setattr(module, "pair_distances", counted)
+    rng = np.random.default_rng(10)
+    ExactIndex(unit(rng, (4000, 48))).search(unit(rng, (100, 48)), 10)
+    assert 100 * 10 <= sum(measured) < 100 * 4000 / 20
+
+
+def test_the_slack_is_four_times_the_error_of_a_product():
+    """As docs/decisions/exact-search.md derives it: 4 · d · 2⁻²⁴, here for 384 dimensions."""
+    assert rounding_slack(384) == pytest.approx(9.1552734375e-05, rel=1e-12)
+
+
+def test_a_row_that_only_looks_equal_is_measured():
+    """Two rows a thousandth apart share most components, and are not 0 apart."""
+    row, twin = np.zeros((2, 8), dtype=np.float32)
+    row[0], twin[:2] = 1.0, (np.cos(1e-3), np.sin(1e-3))
+    found = ExactIndex(twin[None]).search(row[None], 1)
+    assert found.distances[0, 0] == pytest.approx(2.5e-7, rel=0.2)
+
+
+@pytest.mark.parametrize(("sign", "distance"), [(1, 0.0), (-1, 1.0)])
+def test_rows_a_rounding_too_long_stay_in_the_unit_interval(sign, distance):
+    """A cosine of 1.0000001, or of its negative, is that of rows at distance 0, or 1."""
+    row = np.array([[1.0, 0.0]], dtype=np.float32)
+    found = ExactIndex(row * np.float32(sign * (1 + 2**-23))).search(row, 1)
+    assert found.distances.tolist() == [[distance]]
+
+
+class Blas:
+    """A library with some threads, and the limits that were put on them."""
+
+    def __init__(self, *threads):
+        self.threads, self.limits = threads, []
+
+    def info(self):
+        """Return what threadpoolctl says of each library."""
+        return [{"num_threads": count} for count in self.threads]
+
+    @contextmanager
+    def limit(self, *, limits):
+        """Note the limit."""
+        self.limits.append(limits)
+        yield
+
+
+@pytest.mark.parametrize(
+    ("threads", "blocks", "most", "alone"),
+    [
+        ((4,), 1, 9, True),  # one block: the library may use all its threads
+        ((4,), 2, 9, False),  # several blocks: one a core
+        ((2,), 2, 9, False),
+        ((1, 4), 2, 9, False),
+        ((4,), 2, 1, True),  # an index that wants one at a time
+        ((1,), 2, 9, True),
+        ((), 2, 9, True),  # no library that threadpoolctl knows
+        ((4,), 0, 9, True),
+    ],
+)
+def test_blocks_share_the_cores(monkeypatch, threads, blocks, most, alone):
+    """Several blocks run beside each other with one BLAS thread each; one block keeps them all."""
+    blas, done = Blas(*threads), []
+    monkeypatch.setattr(module, "_blas", lambda: blas)
+    module._each(lambda start: done.append((start, threading.current_thread())), range(blocks), most)
+    assert sorted(start for start, _ in done) == list(range(blocks))
+    assert all((thread is threading.current_thread()) == alone for _, thread in done)
+    assert blas.limits == ([] if alone else [1])
+
+
+def test_no_more_blocks_at_once_than_cores_or_allowed(monkeypatch):
+    """Three blocks with two threads, or two workers allowed: two at once, never three."""
+    for threads, most in ((2, 9), (9, 2)):
+        names = set()
+        both = threading.Barrier(2)
+
+        def work(start, names=names, both=both):
+            names.add(threading.current_thread().name)
+            if start < 2:
+                both.wait(timeout=60)
+
+        monkeypatch.setattr(module, "_blas", lambda threads=threads: Blas(threads))
+        module._each(work, range(40), most)
+        assert len(names) == 2

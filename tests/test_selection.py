@@ -1,5 +1,6 @@
 """Equations 11 and 12: the total, the choice, ties, and choosing nothing."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +51,18 @@ def test_a_draft_with_nothing_to_compare_is_never_chosen():
     assert not chosen.tied
 
 
+def test_a_draft_with_one_of_the_sections_can_be_chosen():
+    """A draft that lacks a section has the worst distance there, and may still be the best."""
+    parts = {"findings": section([0.9, 0.0]), "impression": section([0.9, 1.0], missing={1})}
+    assert select(parts).selected == 1
+
+
+def test_sections_with_unlike_numbers_of_drafts_are_an_error():
+    """A total over drafts that do not match would be a wrong one."""
+    with pytest.raises(ValueError, match="shorter"):
+        total_distances([section([0.1, 0.2]), section([0.1])])
+
+
 def test_nothing_to_compare_is_an_abstention():
     """When no draft shares a section with the prior, none is chosen."""
     chosen = select({"findings": section([1.0, 1.0], missing={0, 1})})
@@ -85,4 +98,6 @@ def test_a_record_keeps_the_contract():
 def test_an_abstention_s_record_has_every_key():
     """A record without a choice has the same keys as one with."""
     keys = select({"findings": section([0.3])}).as_record("q").keys()
-    assert Selection(selected=None, abstained="no-drafts").as_record("q").keys() == keys
+    record = Selection(selected=None, abstained="no-drafts").as_record("q")
+    assert record.keys() == keys
+    assert (record["tied"], record["margin"], record["abstained"]) == (False, None, "no-drafts")

@@ -95,6 +95,13 @@ def test_undefined_resamples_are_left_out_of_the_interval():
     assert np.isnan([low[1], high[1]]).all()
 
 
+def test_the_interval_of_one_defined_resample_is_that_value():
+    """One value has no spread, whatever else is undefined."""
+    for draws in (np.array([[2.0, 5.0]]), np.array([[np.nan, 5.0], [2.0, np.nan]])):
+        low, high = interval(draws)
+        assert low.tolist() == high.tolist() == [2.0, 5.0]
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_interval_covers_the_truth_as_often_as_it_says(seed):
     """95 % intervals of a clustered mean hold the true mean in 95 % of simulated cohorts, give or take."""
@@ -144,6 +151,7 @@ def test_p_finds_what_is_there():
 def test_p_is_never_zero_and_counts_itself():
     """P = (c + 1) / (n + 1): the smallest possible is 1 / (n + 1)."""
     assert float(randomisation_p(np.array(5.0), np.zeros(99))) == pytest.approx(0.01)
+    assert float(randomisation_p(np.array(0.0), np.zeros(9))) == 1.0
     assert np.isnan(randomisation_p(np.array(np.nan), np.zeros(9)))
     assert float(randomisation_p(np.array(0.5), np.array([np.nan, 1.0, 0.1]))) == pytest.approx(2 / 3)
     assert float(randomisation_p(np.array(0.5), np.full(9, np.nan))) == 1.0

@@ -38,10 +38,16 @@ LEAST = 0.9  # the share of mutants that must be found in each part
 PATIENCE = 20.0  # seconds that a mutant may take, beyond five times the original's
 MEMORY = 8 << 30  # bytes that a mutant may ask for
 PARTS = {  # and the tests that a mutant of each must pass, with the doctests of its own
-    "distances": ("test_distances.py",),
+    "distances": (
+        "test_distances.py",
+        "test_set_distances.py::test_costs_stand_on_the_grid_and_only_equal_rows_cost_nothing",
+    ),
     "transport": ("test_transport.py",),
     "scoring": ("test_scoring.py",),
-    "selection": ("test_selection.py",),
+    "selection": (
+        "test_selection.py",
+        "test_selector.py::test_a_draft_that_lacks_a_section_has_the_worst_distance_there",
+    ),
     "nearest": ("test_nearest.py",),
     "bank_files": ("test_bank_files.py", "test_bank.py"),
     "generation.journal": ("test_generation_journal.py",),
