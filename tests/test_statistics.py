@@ -157,6 +157,13 @@ def test_p_is_never_zero_and_counts_itself():
     assert float(randomisation_p(np.array(0.5), np.full(9, np.nan))) == 1.0
 
 
+def test_each_score_has_its_own_p():
+    """Of several differences at once each is compared with its own swapped ones."""
+    swapped = np.array([[1.0, 9.0], [2.0, np.nan], [3.0, 9.0]])
+    found = randomisation_p(np.array([2.0, 5.0]), swapped)
+    np.testing.assert_allclose(found, [(2 + 1) / (3 + 1), (2 + 1) / (2 + 1)])
+
+
 def test_p_is_near_the_normal_one_for_many_patients():
     """For a plain paired mean the randomisation p is close to that of the z test."""
     rng = np.random.default_rng(5)
