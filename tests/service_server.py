@@ -4,7 +4,6 @@ import logging
 import re
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -22,9 +21,10 @@ from tabon.service import Answerer, AnswerSettings, ServeSettings, fenced_app, s
 from tabon.service.fences import fence_settings
 from tabon.service.serving import server_of
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from waiting import LIMIT, until
 
 SIMULATED = SimulationSettings(patients=60)
-PATIENCE = 60.0  # seconds until a wait is given up; a busy machine may take many of them
+PATIENCE = LIMIT  # seconds until a wait is given up; a busy machine may take many of them
 WORD = "Zq"  # a sentence with it waits at the gate; the golden query has none
 
 
@@ -63,15 +63,6 @@ def post(url, **options):
     return ask("POST", url, **options)
 
 
-def until(holds, what="it", patience=PATIENCE):
-    """Wait until something holds, and return what it gave."""
-    end = time.monotonic() + patience
-    while not (found := holds()):
-        assert time.monotonic() < end, f"waited {patience:g} seconds: {what}"
-        time.sleep(0.02)
-    return found
-
-
 class GatedEncoder(HashingEncoder):
     """The hashing encoder, which can be held up, made to fail, or to answer otherwise."""
 
@@ -80,10 +71,12 @@ class GatedEncoder(HashingEncoder):
         self.gate.set()
         self.opened = self.gate.wait if opened is None else opened
         self.calls, self.poison, self.turned = 0, None, False
+        self.seen = []  # the sentences of each call
 
     def encode(self, sentences, /):
         """Wait at the gate, then encode."""
         self.calls += 1
+        self.seen.append(list(sentences))
         if any(WORD in text for text in sentences):
             self.opened(PATIENCE)
         if self.poison and any(self.poison in text for text in sentences):

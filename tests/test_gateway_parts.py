@@ -15,7 +15,7 @@ from tabon.gateway.events import EventReader
 from tabon.gateway.gathering import Gathered
 from tabon.gateway.prior_in_prompt import known_marks, prior_in
 from tabon.gateway.refusals import GatewayError, refused
-from tabon.gateway.replies import Draft, Reply, StreamReader, merged, reply_of, total_usage
+from tabon.gateway.replies import Draft, Reply, StreamReader, extend, joined, reply_of, total_usage
 from tabon.generation.prompts import as_data, fill, get_prompt
 from tabon.reports import Report, parse_report
 from tabon.service.wire import Limits
@@ -81,19 +81,26 @@ def test_no_chunk_and_no_answer_breaks_the_reader(value):
             assert draft is None or isinstance(draft.text, str)
 
 
+def grown(found, *deltas, flat=False):
+    """Return an object to which deltas were added."""
+    for delta in deltas:
+        extend(found, delta, flat=flat)
+    return joined(found)
+
+
 def test_tool_calls_of_a_stream_are_put_together():
     """Names come once, arguments in pieces, each call by its index; log-probabilities follow each other."""
     first = {"tool_calls": [{"index": 1, "id": "b", "function": {"name": "g", "arguments": "{"}}]}
     second = {
         "tool_calls": [{"index": 1, "id": "b", "function": {"arguments": "}"}}, {"index": 0, "id": "a"}]
     }
-    both = merged(merged({}, first), second)["tool_calls"]
+    both = grown({}, first, second)["tool_calls"]
     assert both[1] == {"index": 1, "id": "b", "function": {"name": "g", "arguments": "{}"}}
     assert both[0]["id"] == "a"
-    far = merged({}, {"tool_calls": [{"index": 10**9}]})["tool_calls"]
+    far = grown({}, {"tool_calls": [{"index": 10**9}]})["tool_calls"]
     assert len(far) == 1
     tokens = [{"token": "x", "index": 0}]
-    assert merged({"content": tokens}, {"content": tokens}, flat=True) == {"content": tokens * 2}
+    assert grown({"content": [*tokens]}, {"content": tokens}, flat=True) == {"content": tokens * 2}
 
 
 @given(WORDS, WORDS)
@@ -151,6 +158,10 @@ def test_settings_that_are_refused(tmp_path):
     """Two keys, a token that would leave the house, an empty key file, limits of nothing."""
     file = tmp_path / "key"
     file.write_text("sk-some-key\n")
+    file.chmod(0o644)
+    with pytest.raises(BadInputError, match="run chmod 600"):
+        gateway_settings(SETTINGS.upstream, key_file=file)
+    file.chmod(0o600)
     assert gateway_settings(SETTINGS.upstream, key_file=file, has_token=True, drafts=3).key == "sk-some-key"
     assert "sk-some-key" not in repr(gateway_settings(SETTINGS.upstream, key_file=file))
     for options, words in (

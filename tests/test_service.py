@@ -34,6 +34,7 @@ pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
 from service_server import (  # noqa: E402
     PATIENCE,
+    WORD,
     GatedEncoder,
     answerer,
     bank,
@@ -270,6 +271,7 @@ def test_an_open_door_needs_a_token(tmp_path):
     """Another bind address without a token, or with a poor one, is refused before anything is read."""
     poor = tmp_path / "token"
     poor.write_text("short\n")
+    poor.chmod(0o600)
     for options in ([], ["--token-file", str(poor)]):
         arguments = ["--bank", str(tmp_path / "none"), "--host", "0.0.0.0", *options]  # noqa: S104
         result = CliRunner().invoke(serve_command, arguments)
@@ -306,9 +308,9 @@ def test_long_sentences_are_not_remembered():
     assert len(cache) == 1
 
 
-@given(st.lists(st.integers(1, 50), min_size=1, max_size=20), st.integers(1, 5), st.integers(1, 60))
-def test_batches_keep_order_size_and_weight(weights, size, most):
-    """Each item gets its own answer; no batch has more items or weight than allowed, but for one alone."""
+@given(st.lists(st.floats(0, 1.5), min_size=1, max_size=20), st.integers(1, 5))
+def test_batches_keep_size_and_load(loads, size):
+    """Each item gets its own answer, once; no batch has more items or load than allowed, but one alone."""
     seen = []
     go = Event()
 
@@ -317,18 +319,86 @@ def test_batches_keep_order_size_and_weight(weights, size, most):
         seen.append(list(items))
         return [2 * item for item in items]
 
-    settings = BatchSettings(queue=100, size=size, weight=most, wait=0.0)
-    batcher = Batcher(answer_all, settings, Metrics())
-    futures = [batcher.submit(number, weight) for number, weight in enumerate(weights)]
+    batcher = Batcher(answer_all, BatchSettings(queue=100, size=size, wait=0.0), Metrics())
+    futures = [batcher.submit(number, load) for number, load in enumerate(loads)]
     batcher.start()
     go.set()
-    assert [one.result(60) for one in futures] == [2 * number for number in range(len(weights))]
+    assert [one.result(60) for one in futures] == [2 * number for number in range(len(loads))]
     batcher.close()
-    assert [item for batch in seen for item in batch] == list(range(len(weights)))
+    assert sorted(item for batch in seen for item in batch) == list(range(len(loads)))
     assert all(len(batch) <= size for batch in seen)
-    assert all(len(batch) == 1 or sum(weights[item] for item in batch) <= most for batch in seen)
+    assert all(len(batch) == 1 or sum(loads[item] for item in batch) <= 1 + 1e-9 for batch in seen)
     with pytest.raises(ServiceError, match="shutting down"):
         batcher.submit(1)
+
+
+def test_every_second_batch_is_of_the_oldest():
+    """However many light items there are, a heavy one waits for one batch at most when it is the oldest."""
+    seen = []
+
+    def answer_all(items):
+        seen.append(list(items))
+        return items
+
+    batcher = Batcher(answer_all, BatchSettings(queue=100, size=1, wait=0.0), Metrics())
+    asked = [batcher.submit("heavy", 1.0), *(batcher.submit(f"light {number}", 0.1) for number in range(9))]
+    asked += [batcher.submit("heavy too", 1.0), batcher.submit("lightest", 0.0)]
+    batcher.start()
+    for one in asked:
+        one.result(PATIENCE)
+    batcher.close(PATIENCE)
+    assert [item for batch in seen for item in batch][:3] == ["heavy", "lightest", "light 0"]
+    assert len(seen) == len(asked)
+
+
+def heavy(number, sentences=14):
+    """Return a query of 64 drafts with so many sentences of their own; 14 are nearly as heavy as is taken."""
+    texts = [
+        " ".join(f"{WORD} heavy{number} in d{draft} at l{line}." for line in range(sentences))
+        for draft in range(64)
+    ]
+    return {
+        "id": number,
+        "prior": f"FINDINGS: {WORD} clear.",
+        "candidates": [f"FINDINGS: {one}" for one in texts],
+    }
+
+
+def test_heavy_queries_do_not_keep_the_worker_from_small_ones():
+    """Of three heavy queries and a small one that came last, the small one is encoded first or second."""
+    encoder = GatedEncoder()
+    seen = encoder.seen = []
+    with service(answerer(encoder, cached=0, timeout=PATIENCE)) as address, ThreadPoolExecutor(5) as pool:
+        encoder.gate.clear()
+        seen.clear()
+        first = pool.submit(post, f"{address}/v1/select", json=gated("first"))
+        until(lambda: seen, "the first is worked on")
+        asked = [pool.submit(post, f"{address}/v1/select", json=heavy(number)) for number in range(3)]
+        until(lambda: metric(address, "tabon_queue_length") == 3, "the heavy ones wait")
+        small = {"id": 4, "prior": "FINDINGS: Clear.", "candidates": ["FINDINGS: Small effusion."]}
+        asked.append(pool.submit(post, f"{address}/v1/select", json=small))
+        until(lambda: metric(address, "tabon_queue_length") == 4, "the small one waits too")
+        encoder.gate.set()
+        assert [one.result().status_code for one in [first, *asked]] == [200] * 5
+    order = [call for call in seen[1:] if any("heavy" in text or "effusion" in text for text in call)]
+    place = next(number for number, call in enumerate(order) if "Small effusion." in call)
+    assert place <= 1, "at most one heavy batch came before it"
+    assert not any("heavy" in text for text in order[place]), "it waited for no heavy one in its own batch"
+
+
+@pytest.mark.parametrize("route", ["/v1/select", "/v1/explain"])
+def test_a_query_that_would_take_long_is_refused(route):
+    """A query within all other limits whose sentences have too many tokens gets 413 before any work."""
+    encoder = GatedEncoder()
+    with service(answerer(encoder)) as address:
+        before = encoder.calls
+        found = post(address + route, json=heavy(1, 90))
+        assert found.status_code == 413
+        assert "tokens in distinct sentences; at most 12000" in found.json()["error"]["message"]
+        assert WORD not in found.text
+        assert encoder.calls == before
+        same = {**heavy(1), "candidates": [heavy(1, 90)["candidates"][0]] * 64}
+        assert post(address + route, json=same).status_code == 200  # repeated sentences are encoded once
 
 
 def test_given_up_requests_are_not_worked_on():

@@ -114,6 +114,12 @@ def test_a_long_stream_without_a_length_is_refused(address):
         "localhost@evil.example",
         "192.0.2.1",
         "x y",
+        "[::1]evil",
+        "[::1]evil:80",
+        "[::1",
+        "::1]",
+        "localhost:80:80",
+        "localhost:",
     ],
 )
 @pytest.mark.parametrize("path", ["/v1/bank", "/healthz", "/nowhere"])
@@ -306,20 +312,76 @@ def test_an_answer_that_is_not_read_is_given_up():
             until(lambda: "tabon_requests_running 1\n" in get(f"{address}/metrics").text, "it is cut off")
 
 
-def test_connections_beyond_the_limit_are_cut_off(monkeypatch):
-    """Silent connections cannot use up the files of the process: those that came first are answered."""
+def connected(address, stack):
+    """Open a connection that says nothing."""
+    host, port = address.removeprefix("http://").split(":")
+    return stack.enter_context(socket.create_connection((host, int(port)), timeout=PATIENCE))
+
+
+def is_closed(connection):
+    """Return whether the other side has closed a connection, once it has said something about it."""
+    with suppress(ConnectionResetError):
+        return connection.recv(1) == b""
+    return True
+
+
+@pytest.mark.parametrize("data", [b"", b"POST /v1/select HTTP/1.1\r\nHost: ", b"body"], ids=len)
+def test_silent_connections_do_not_lock_others_out(monkeypatch, data):
+    """Where all places are taken by clients that send nothing or half a request, another one is served."""
+    if data == b"body":
+        lines = ("Host: localhost", "Content-Type: application/json", "Content-Length: 900")
+        data = head(*lines, body=b"{")
     monkeypatch.setattr(serving_module, "most_connections", lambda: 3)
-    with service() as address, ExitStack() as stack:
-        host, port = address.removeprefix("http://").split(":")
-        taken = [
-            stack.enter_context(socket.create_connection((host, int(port)), timeout=PATIENCE))
-            for _ in range(4)
-        ]
-        with suppress(ConnectionResetError):
-            assert taken[3].recv(1) == b""
-        taken[0].sendall(f"GET /healthz HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
-        assert b" 200 " in taken[0].recv(100)
+    app = narrow(body_seconds=PATIENCE)
+    with serving(app, client_seconds=PATIENCE) as address, ExitStack() as stack:
+        silent = [connected(address, stack) for _ in range(9)]
+        for one in silent[6:]:
+            one.sendall(data)
+        for _ in range(3):
+            assert get(f"{address}/healthz").status_code == 200
+        assert all(is_closed(one) for one in silent[:6])
     assert 1 <= most_connections() <= serving_module.CONNECTIONS
+
+
+def test_connections_beyond_the_limit_that_are_at_work_stay(monkeypatch):
+    """A new connection does not end a request that is worked on: it is cut off itself."""
+    monkeypatch.setattr(serving_module, "most_connections", lambda: 2)
+    gate, gone = Event(), Event()
+    app = fenced_app(answerer(), LOCAL, [streaming_door(gate, gone)])
+    with serving(app) as address, ExitStack() as stack:
+        lines = ("Host: localhost", "Content-Type: application/json", "Content-Length: 2")
+        working = [connected(address, stack) for _ in range(2)]
+        for one in working:
+            one.sendall(head(*lines, body=b"{}").replace(b"/v1/select", b"/stream"))
+            assert one.recv(65_536).startswith(b"HTTP/1.1 200")
+        assert is_closed(connected(address, stack))
+        gate.set()
+        for one in working:
+            assert b"second" in b"".join(iter(lambda one=one: one.recv(65_536), b""))
+
+
+def test_slow_bodies_do_not_count_as_requests_at_work():
+    """Clients whose bodies do not arrive take connections only: others are not told 429."""
+    app = narrow(requests=1, body_seconds=PATIENCE)
+    with serving(app) as address, ExitStack() as stack:
+        lines = ("Host: localhost", "Content-Type: application/json", "Content-Length: 900")
+        for _ in range(3):
+            connected(address, stack).sendall(head(*lines, body=b"{"))
+        until(
+            lambda: "tabon_requests_running 4\n" in get(f"{address}/metrics").text, "the slow ones are there"
+        )
+        assert post(f"{address}/v1/select", json=GOOD).status_code == 200
+
+
+def test_two_lengths_end_the_connection(address):
+    """A request with both lengths gets 400, and what was sent behind it is never taken for a request."""
+    hidden = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    lines = ("Host: localhost", "Content-Type: application/json", "Content-Length: 5")
+    data = head(*lines, "Transfer-Encoding: chunked", body=b"0\r\n\r\n" + hidden)
+    found = raw(address, data.replace(b"Connection: close\r\n", b"", 1))
+    assert found.startswith(b"HTTP/1.1 400 ")
+    assert b"connection: close" in found.lower()
+    assert found.count(b"HTTP/1.1") == 1
 
 
 def test_too_many_requests_at_once_are_refused():
@@ -485,6 +547,11 @@ def test_tokens_and_addresses(tmp_path):
     """A token file holds one long word; an address that others reach needs one."""
     file = tmp_path / "token"
     file.write_bytes(TOKEN + b"\n")
+    for mode in (0o644, 0o604, 0o602, 0o666):
+        file.chmod(mode)
+        with pytest.raises(BadInputError, match=r"every user of this machine can .* run chmod 600"):
+            read_token(file)
+    file.chmod(0o640)
     assert read_token(file) == TOKEN
     for poor in (b"", b"short", b"two words that are long", "é".encode() * 20, b"x" * 5000):
         file.write_bytes(poor)

@@ -9,6 +9,7 @@ from typing import Any
 from tabon.selection import Selection
 
 EXAMPLES = 6
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,9 @@ class Row:
 
 
 PAGE = Template("""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="$policy">
+<meta name="viewport" content="width=device-width">
 <title>tabon demo</title><style>
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;
   color:#1b1f2a;background:#fff}
@@ -61,6 +64,7 @@ def demo_page(
 ) -> str:
     """Return the page as HTML; every text is escaped."""
     return PAGE.substitute(
+        policy=POLICY,
         rows="".join(map(_row, rows)),
         queries=len(records),
         drafts=len(records[0]["candidates"]),

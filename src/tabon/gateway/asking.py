@@ -9,7 +9,7 @@ from tabon.gateway.prior_in_prompt import prior_in_messages
 from tabon.gateway.refusals import bad_request
 from tabon.gateway.settings import GatewaySettings
 from tabon.records import Query
-from tabon.service.wire import SHORT, Limits, ServiceError, object_from_body, query_from_body
+from tabon.service.wire import SHORT, Limits, ServiceError, load_of, object_from_body, query_from_body
 
 OWN: Final = frozenset({"tabon", "n", "stream", "stream_options"})  # not forwarded as they stand
 FIELDS: Final = frozenset({"prior", "patient", "drafts"})  # of the request's `tabon`
@@ -118,9 +118,11 @@ def _query(record: Mapping[str, Any], own: Mapping[str, Any], limits: Limits) ->
     prior = own["prior"] if "prior" in own else _prompt_prior(record)
     asked: dict[str, Any] = {"id": "gateway", "patient": own.get("patient"), "prior": prior, "candidates": []}
     try:
-        return query_from_body(json.dumps(asked).encode(), limits)
+        query = query_from_body(json.dumps(asked).encode(), limits)
+        load_of(query, limits)  # here no draft is paid for yet
     except ServiceError as error:
         raise bad_request(f"{error.message}; see docs/gateway.md", "tabon") from None
+    return query
 
 
 def _prompt_prior(record: Mapping[str, Any]) -> dict[str, str] | None:

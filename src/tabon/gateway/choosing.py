@@ -15,8 +15,9 @@ from tabon.gateway.gathering import Gathered
 from tabon.gateway.pruning import Pruner, Select
 from tabon.gateway.refusals import as_gateway_error
 from tabon.gateway.replies import Draft
+from tabon.records import Query
 from tabon.reports import Report
-from tabon.service.wire import Limits, ServiceError, query_from_body
+from tabon.service.wire import Limits, ServiceError, load_of, query_from_body
 
 NO_ROOM: Final = 429  # of the service's queue
 ATTEMPTS: Final = 3  # at a full queue: the drafts are paid for
@@ -34,8 +35,7 @@ async def choose(
     select: Select, limits: Limits, asked: Asked, gathered: Gathered, pruner: Pruner | None = None
 ) -> Chosen:
     """Choose among the drafts that came."""
-    reports, too_long = await asyncio.to_thread(_reports, gathered.drafts, limits)
-    query = replace(asked.query, candidates=reports, draft_facts=tuple({} for _ in reports))
+    query, too_long = await asyncio.to_thread(_query, asked.query, gathered.drafts, limits)
     record = json.loads(await _patiently(select, query))
     rule = "" if pruner is None else f"|rule:{pruner.rule.name}|partial:same"
     came = [place for place, draft in enumerate(gathered.drafts) if draft is not None]
@@ -72,7 +72,23 @@ def ranking(record: Mapping[str, Any], came: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted(came, key=lambda place: (place != record["selected"], distances[place], place)))
 
 
-def _reports(drafts: Iterable[Draft | None], limits: Limits) -> tuple[tuple[Report, ...], list[int]]:
+def _query(asked: Query, drafts: Iterable[Draft | None], limits: Limits) -> tuple[Query, list[int]]:
+    """Put the drafts into the query; where it is too heavy, the longest count as empty until it is not."""
+    reports, too_long = _reports(drafts, limits)
+    while True:
+        query = replace(asked, candidates=tuple(reports), draft_facts=tuple({} for _ in reports))
+        try:
+            load_of(query, limits)
+        except ServiceError:
+            sizes = [len(report.findings) + len(report.impression) for report in reports]
+            longest = sizes.index(max(sizes))
+            reports[longest] = Report()
+            too_long.append(longest)
+        else:
+            return query, sorted(too_long)
+
+
+def _reports(drafts: Iterable[Draft | None], limits: Limits) -> tuple[list[Report], list[int]]:
     """Read each draft as `tabon drafts` would; one longer than the service takes counts as empty."""
     reports: list[Report] = []
     too_long: list[int] = []
@@ -84,7 +100,7 @@ def _reports(drafts: Iterable[Draft | None], limits: Limits) -> tuple[tuple[Repo
         except ServiceError:
             reports.append(Report())
             too_long.append(place)
-    return tuple(reports), too_long
+    return reports, too_long
 
 
 async def _patiently(select: Select, query: Any) -> bytes:  # noqa: ANN401  # a Query

@@ -1,11 +1,13 @@
 """N drafts for one request: one call where the upstream takes `n`, several calls where it does not."""
 
 import asyncio
+import json
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import blake2b
 from typing import Any, Final
 
 from tabon.gateway.asking import Asked
@@ -16,7 +18,7 @@ from tabon.gateway.upstream import Call, Upstream, no_time
 
 PATH: Final = "chat/completions"
 REFUSES_N: Final = frozenset({400, 422})  # what an upstream that knows no `n` may answer
-REMEMBERED: Final = 256  # models
+REMEMBERED: Final = 256  # kinds of requests
 log = logging.getLogger(__name__)
 
 
@@ -44,17 +46,22 @@ class Gathered:
 
 
 class Gatherer:
-    """Asks for drafts, and remembers which models know no `n`."""
+    """Asks for drafts, and remembers which requests are not answered with several.
+
+    A request is known by all that it asks but its messages and its seed: what one
+    client's parameters did does not change what another gets.
+    """
 
     def __init__(self, upstream: Upstream) -> None:
         """Begin knowing nothing."""
         self._upstream = upstream
-        self._one_by_one: OrderedDict[str, None] = OrderedDict()
+        self._one_by_one: OrderedDict[bytes, None] = OrderedDict()
 
     async def gather(self, asked: Asked, call: Call, pruner: Pruner | None = None) -> Gathered:
         """Return the drafts that came; where none came, raise what the first failure means."""
         found = Gathered([None] * asked.drafts)
-        alone = asked.drafts == 1 or pruner is not None or asked.model in self._one_by_one
+        kind = _kind(asked)
+        alone = asked.drafts == 1 or pruner is not None or kind in self._one_by_one
         refused = False if alone else await self._together(found, asked, call)
         left = found.missing()
         if left and not found.errors:
@@ -62,7 +69,7 @@ class Gatherer:
         if len(found.missing()) == asked.drafts:
             raise _most_telling(found.errors)
         if refused:
-            self._remember(asked.model)
+            self._remember(kind)
         return found
 
     async def _together(self, found: Gathered, asked: Asked, call: Call) -> bool:
@@ -120,12 +127,19 @@ class Gatherer:
             log.warning("a call to the upstream failed: %s", type(error).__name__)  # no message: no text
             found.errors[place] = malformed()
 
-    def _remember(self, model: str) -> None:
-        """Keep in mind that a model knows no `n`; the oldest are forgotten."""
-        log.info("the upstream does not give several drafts in one call for a model: several calls are made")
-        self._one_by_one[model] = None
+    def _remember(self, kind: bytes) -> None:
+        """Keep in mind that `n` is not known for such requests; the oldest are forgotten."""
+        log.info("the upstream does not give several drafts in one call for some requests: several are made")
+        self._one_by_one[kind] = None
         while len(self._one_by_one) > REMEMBERED:
             self._one_by_one.popitem(last=False)
+
+
+def _kind(asked: Asked) -> bytes:
+    """Return a digest of a request's parameters."""
+    shown = {key: value for key, value in asked.body.items() if key not in {"messages", "seed"}}
+    facts = [asked.drafts, asked.stream, shown]
+    return blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).digest()
 
 
 def _asking(asked: Asked, call: Call, drafts: int, place: int = 0) -> Call:

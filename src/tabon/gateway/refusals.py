@@ -1,17 +1,17 @@
 """Errors in OpenAI's form, and what a failed call to the upstream means for the client.
 
 No message repeats what was sent or what the upstream said in prose: that may hold
-report text. Of an upstream's error only its machine-readable code and the name of
-the parameter are passed on.
+report text or a key. Of an upstream's error only a code that is listed here and the
+name of a parameter that was sent are passed on.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import ceil
 from typing import Any, Final
 
-from tabon.generation.failures import OUT_OF_MONEY, error_codes, retry_after
+from tabon.generation.failures import KEY_CODES, OUT_OF_MONEY, error_codes, retry_after
 from tabon.service.wire import ServiceError
 
 GONE: Final = 499  # in the log: the client hung up
@@ -20,7 +20,16 @@ PASSED_ON: Final = frozenset({400, 404, 413, 422, 429})
 KEY_REFUSED: Final = frozenset({401, 403})
 SERVER_ERROR: Final = 500
 LONGEST_WAIT: Final = 86_400  # seconds that a Retry-After may say
-_PARAM = re.compile(r"[A-Za-z_][\w.\[\]]{0,63}", re.ASCII)
+CODES: Final = OUT_OF_MONEY | KEY_CODES | {
+    "account_deactivated", "authentication_error", "bad_request", "content_filter",
+    "content_policy_violation", "context_length_exceeded", "image_parse_error", "image_too_large",
+    "internal_error", "invalid_image", "invalid_image_format", "invalid_request_error", "invalid_type",
+    "invalid_value", "missing_required_parameter", "model_not_found", "not_found_error",
+    "overloaded_error", "permission_denied", "rate_limit_error", "rate_limit_exceeded", "server_error",
+    "string_above_max_length", "unknown_parameter", "unknown_url", "unsupported_parameter",
+    "unsupported_value", "INVALID_ARGUMENT", "NOT_FOUND", "RESOURCE_EXHAUSTED", "UNAVAILABLE",
+}  # fmt: skip  # that OpenAI and servers of its kind give; any other word might be a key
+_FIRST_NAME = re.compile(r"\w+", re.ASCII)
 _TYPES: Final[Mapping[int, str]] = {
     401: "authentication_error",
     403: "permission_error",
@@ -91,7 +100,14 @@ def as_gateway_error(error: ServiceError) -> GatewayError:
     return GatewayError(error.status, message, retry_after=error.retry_after)
 
 
-def refused(status: int, headers: Mapping[str, str], body: Any, *, own_key: bool) -> UpstreamError:  # noqa: ANN401
+def refused(
+    status: int,
+    headers: Mapping[str, str],
+    body: Any,  # noqa: ANN401  # any JSON
+    *,
+    own_key: bool,
+    sent: Collection[str] = (),
+) -> UpstreamError:
     """Return what an upstream's error means.
 
     Args:
@@ -99,14 +115,16 @@ def refused(status: int, headers: Mapping[str, str], body: Any, *, own_key: bool
         headers: of it.
         body: its JSON, whatever that is.
         own_key: whether the key is the gateway's, so that the client can do nothing about it.
+        sent: names of the parameters of the request.
     """
-    codes = list(dict.fromkeys(error_codes(body)))
+    codes = [code for code in error_codes(body) if code in CODES]
     wait = retry_after(headers, body)
-    facts: dict[str, Any] = {"seen": status, "code": codes[-1] if codes else None, "param": _param(body)}
+    facts: dict[str, Any] = {"code": codes[-1] if codes else None, "param": _param(body, sent)}
     if wait is not None:
         facts["retry_after"] = min(ceil(wait), LONGEST_WAIT)
     again = (status in TRY_AGAIN or status >= SERVER_ERROR) and not OUT_OF_MONEY & set(codes)
-    return UpstreamError(_status(status, own_key=own_key), _sentence(status, own_key), again=again, **facts)
+    sentence = _sentence(status, own_key)
+    return UpstreamError(_status(status, own_key=own_key), sentence, again=again, seen=status, **facts)
 
 
 def _status(status: int, *, own_key: bool) -> int:
@@ -132,8 +150,9 @@ def _sentence(status: int, own_key: bool) -> str:  # noqa: FBT001
     return f"the upstream failed (HTTP {status}); try again later"
 
 
-def _param(body: Any) -> str | None:  # noqa: ANN401  # any JSON
-    """Return the parameter that an upstream complains about, where it is a plain name."""
+def _param(body: Any, sent: Collection[str]) -> str | None:  # noqa: ANN401  # any JSON
+    """Return the parameter that an upstream complains about, if it was sent: of `a[0].b` the first name."""
     error = body.get("error") if isinstance(body, dict) else None
     name = error.get("param") if isinstance(error, dict) else None
-    return name if isinstance(name, str) and _PARAM.fullmatch(name) else None
+    first = _FIRST_NAME.match(name) if isinstance(name, str) else None
+    return first[0] if first is not None and first[0] in sent else None

@@ -7,12 +7,13 @@ fields that tabon does not know reach the client.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import StringIO
 from math import isfinite
 from typing import Any, Final
 
 from tabon.gateway.prior_in_prompt import text_of
 from tabon.gateway.refusals import UpstreamError
-from tabon.service.wire import depth_of
+from tabon.service.wire import LARGEST, depth_of
 
 FACTS: Final = ("id", "created", "model", "system_fingerprint", "service_tier")  # of a completion
 WHOLE: Final = frozenset({"role", "id", "type", "name"})  # keys of deltas that are not cut into pieces
@@ -118,60 +119,81 @@ class StreamReader:
     def _extend(self, index: int, choice: Mapping[str, Any]) -> str:
         """Add one piece to a choice; return its text."""
         delta = _object(choice.get("delta")) or _object(choice.get("message")) or {}
-        self._messages[index] = merged(self._messages[index], delta)
+        extend(self._messages[index], delta)
         if isinstance(choice.get("finish_reason"), str):
             self._reasons[index] = choice["finish_reason"]
         if isinstance(choice.get("logprobs"), dict):
-            self._logprobs[index] = merged(self._logprobs[index] or {}, choice["logprobs"], flat=True)
+            self._logprobs[index] = self._logprobs[index] or {}
+            extend(self._logprobs[index], choice["logprobs"], flat=True)
         text = delta.get("content")
         return text if isinstance(text, str) else ""
 
     def _whole(self, index: int) -> Draft | None:
         """Return a draft that is finished: it has a reason, or the stream has said that it is done."""
-        reason, message = self._reasons[index], self._messages[index]
+        reason, message = self._reasons[index], joined(self._messages[index])
         if reason is None and not (self.done and message):
             return None
-        return Draft({"role": "assistant", "content": None, **message}, reason, self._logprobs[index])
+        return Draft({"role": "assistant", "content": None, **message}, reason, joined(self._logprobs[index]))
 
 
-def merged(before: Mapping[str, Any], delta: Mapping[str, Any], *, flat: bool = False) -> dict[str, Any]:
-    """Put a delta behind what came before: strings and lists grow, parts with an index find their own.
+def extend(found: dict[str, Any], delta: Mapping[str, Any], *, flat: bool = False) -> None:
+    """Add a delta in place and in linear time: strings and lists grow, parts with an index find their own.
 
-    >>> merged({"content": "Cl", "role": "assistant"}, {"content": "ear.", "role": "assistant"})
+    >>> found = {"content": "Cl", "role": "assistant"}
+    >>> extend(found, {"content": "ear.", "role": "assistant"})
+    >>> joined(found)
     {'content': 'Clear.', 'role': 'assistant'}
     """
-    found = dict(before)
     for key, value in delta.items():
         old = found.get(key)
-        if isinstance(old, str) and isinstance(value, str) and key not in WHOLE:
-            found[key] = old + value
-        elif isinstance(value, list) and (isinstance(old, list) or old is None):
-            found[key] = [*(old or []), *value] if flat else _merged_parts(old or [], value)
+        if isinstance(value, str) and isinstance(old, str | StringIO) and key not in WHOLE:
+            found[key] = text = old if isinstance(old, StringIO) else _growing(old)
+            text.write(value)
+        elif isinstance(value, list) and isinstance(old, list | None):
+            found[key] = parts = [] if old is None else old
+            if flat:
+                parts.extend(value)
+            else:
+                _extend_parts(parts, value)
         elif isinstance(old, dict) and isinstance(value, dict):
-            found[key] = merged(old, value)
+            extend(old, value)
         elif value is not None or key not in found:
             found[key] = value
-    return found
 
 
-def _merged_parts(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+def _extend_parts(parts: list[Any], new: Sequence[Any]) -> None:
     """Merge lists of tool calls by their index; other parts follow each other."""
-    parts = list(old)
     for part in new:
         index = part.get("index") if isinstance(part, dict) else None
         if not isinstance(index, int) or not 0 <= index < MOST_TOOL_CALLS:
             parts.append(part)
             continue
         parts += [{} for _ in range(index + 1 - len(parts))]
-        parts[index] = merged(parts[index] if isinstance(parts[index], dict) else {}, part)
-    return parts
+        parts[index] = parts[index] if isinstance(parts[index], dict) else {}
+        extend(parts[index], part)
+
+
+def _growing(text: str) -> StringIO:
+    """Return a string that can grow."""
+    found = StringIO()
+    found.write(text)
+    return found
+
+
+def joined(value: Any) -> Any:  # noqa: ANN401  # any JSON
+    """Return what `extend` made as plain JSON."""
+    if isinstance(value, StringIO):
+        return value.getvalue()
+    if isinstance(value, dict):
+        return {key: joined(one) for key, one in value.items()}
+    return [joined(one) for one in value] if isinstance(value, list) else value
 
 
 def total_usage(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add up what several calls used, details too.
+    """Add up what several calls used, details too; a number that no count can be is left out.
 
-    >>> total_usage([{"total_tokens": 2, "d": {"x": 1}}, {"total_tokens": 3, "d": None}])
-    {'total_tokens': 5, 'd': {'x': 1}}
+    >>> total_usage([{"total": 2, "d": {"x": 1}}, {"total": 3, "d": None}, {"total": 1e308}])
+    {'total': 5, 'd': {'x': 1}}
     """
     found: dict[str, Any] = {}
     for usage in usages:
@@ -179,6 +201,8 @@ def total_usage(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             old = found.get(key)
             if isinstance(value, dict):
                 found[key] = total_usage([old if isinstance(old, dict) else {}, value])
+            elif isinstance(value, int | float) and not 0 <= value <= LARGEST:
+                continue
             elif isinstance(value, int | float) and isinstance(old, int | float):
                 found[key] = old + value
             elif old is None:

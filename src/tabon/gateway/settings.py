@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from tabon.errors import BadInputError
 from tabon.generation.failures import is_loopback
+from tabon.service.fences import read_secret
 from tabon.streaming.rules import check_rule
 
 LONGEST_KEY = 4096
@@ -78,8 +79,7 @@ def gateway_settings(
 
 def read_key(path: Path) -> str:
     """Return the key in a file: one line of visible ASCII."""
-    with path.open("rb") as file:
-        key = file.read(LONGEST_KEY + 1).strip()
+    key = read_secret(path, LONGEST_KEY)
     if not 0 < len(key) <= LONGEST_KEY or not all(33 <= byte <= 126 for byte in key):  # noqa: PLR2004
         raise BadInputError(f"{path} does not hold a key; write the upstream's key into it, on one line")
     return key.decode()

@@ -98,10 +98,10 @@ class Upstream:
     async def models(self, call: Call) -> bytes:
         """Return what the upstream says of its models."""
         async with self._answer(call) as response:
-            data = await _bounded(response, MODELS_BYTES)
-        if not isinstance(read_json(data), dict):
+            found = read_json(await _bounded(response, MODELS_BYTES))
+        if not isinstance(found, dict):
             raise malformed()
-        return data
+        return _written(found)
 
     async def _once(self, call: Call, heard: Heard | None) -> Reply:
         """Make one call; what came of a stream that breaks is kept where a draft is whole."""
@@ -132,7 +132,7 @@ class Upstream:
             async with asyncio.timeout_at(call.deadline), self._room:
                 response = await self._sent(call)
                 try:
-                    await self._check(response)
+                    await self._check(response, call)
                     yield response
                 finally:
                     with suppress(httpx.HTTPError):
@@ -161,12 +161,17 @@ class Upstream:
         )
         return await self._client.send(request, stream=True)
 
-    async def _check(self, response: "httpx.Response") -> None:
+    async def _check(self, response: "httpx.Response", call: Call) -> None:
         """Refuse what is not an answer."""
         if response.status_code != SUCCESS:
             data = await _bounded(response, ERROR_BYTES, cut=True)
-            own_key = not self._settings.pass_key
-            raise refused(response.status_code, response.headers, read_json(data), own_key=own_key)
+            raise refused(
+                response.status_code,
+                response.headers,
+                read_json(data),
+                own_key=not self._settings.pass_key,
+                sent=call.body or (),
+            )
         if response.headers.get("content-encoding", "identity") != "identity":
             raise malformed()
 

@@ -20,9 +20,9 @@ from tabon.service.wire import (
     Limits,
     ServiceError,
     explanation_body,
+    load_of,
     selection_body,
     service_error,
-    weight_of,
 )
 
 READY_SECONDS: Final = 1.0  # an answer about readiness is given again for so long
@@ -136,7 +136,8 @@ class Answerer:
 
     async def _ask(self, ask: Ask) -> bytes:
         """Wait for the worker, but not for ever."""
-        future = self._batcher.submit(ask, weight_of(ask.query))
+        load = await asyncio.to_thread(load_of, ask.query, self.settings.limits)
+        future = self._batcher.submit(ask, load)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(future), self.settings.timeout)
         except TimeoutError:

@@ -1,24 +1,26 @@
 """One worker, one bounded queue: requests that come together are answered together.
 
 The worker takes what waits (up to a number of queries and a bound on their
-memory), answers the queries with one call and hands each its own result. A
-query that fails does not fail the others.
+time and memory), answers the queries with one call and hands each its own
+result. A query that fails does not fail the others. While a heavy query waits,
+every second batch takes the oldest queries and the others take the lightest: heavy
+ones cannot keep the worker from small ones, nor the other way round.
 """
 
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Condition, Thread
 from time import monotonic
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from tabon.service.metrics import Metrics
 from tabon.service.wire import ServiceError
 
 T = TypeVar("T")
 R = TypeVar("R")
+LIGHT: Final = 0.25  # share of a batch that light requests may fill, so that they do not wait for heavy ones
 log = logging.getLogger(__name__)
 
 
@@ -28,7 +30,6 @@ class BatchSettings:
 
     queue: int = 256  # requests that may wait; more are refused
     size: int = 64  # requests in a batch
-    weight: int = 2_000_000  # of a batch, unless one request alone weighs more
     wait: float = 0.003  # seconds, from its arrival, that the first of a batch waits for others
 
 
@@ -37,7 +38,7 @@ class Waiting(Generic[T, R]):
     """One request in the queue."""
 
     item: T
-    weight: int
+    load: float  # share of a batch
     future: "Future[R]" = field(default_factory=Future)
     since: float = field(default_factory=monotonic)
 
@@ -50,7 +51,8 @@ class Batcher(Generic[T, R]):
     ) -> None:
         """Take the function that answers a batch; `start` starts the thread."""
         self._answer, self._settings, self._metrics = answer, settings, metrics
-        self._queue: deque[Waiting[T, R]] = deque()
+        self._queue: list[Waiting[T, R]] = []
+        self._oldest_first = False  # the next batch
         self._changed = Condition()
         self._closed = False
         self._thread = Thread(target=self._work, name="tabon-batches", daemon=True)
@@ -59,9 +61,9 @@ class Batcher(Generic[T, R]):
         """Start the worker."""
         self._thread.start()
 
-    def submit(self, item: T, weight: int = 1) -> "Future[R]":
+    def submit(self, item: T, load: float = 0.0) -> "Future[R]":
         """Put one item into the queue; refuse it where the queue is full or the service is ending."""
-        waiting: Waiting[T, R] = Waiting(item, weight)
+        waiting: Waiting[T, R] = Waiting(item, load)
         with self._changed:
             if self._closed:
                 raise ServiceError(503, "the service is shutting down", "try another one", retry_after=5)
@@ -106,14 +108,19 @@ class Batcher(Generic[T, R]):
             return self._cut()
 
     def _cut(self) -> list[Waiting[T, R]]:
-        """Take the oldest requests that fit together, at least one."""
+        """Take the oldest requests that fit together, or in turn the lightest; at least one."""
+        none_heavy = all(one.load <= LIGHT for one in self._queue)
+        self._oldest_first = none_heavy or not self._oldest_first
+        order = self._queue if self._oldest_first else sorted(self._queue, key=lambda one: one.load)
         batch: list[Waiting[T, R]] = []
-        room = self._settings.weight
-        while self._queue and len(batch) < self._settings.size:
-            if batch and self._queue[0].weight > room:
+        room = 1.0 if self._oldest_first else LIGHT
+        for one in order[: self._settings.size]:
+            room -= one.load
+            if batch and room < 0:
                 break
-            batch.append(self._queue.popleft())
-            room -= batch[-1].weight
+            batch.append(one)
+        taken = {id(one) for one in batch}
+        self._queue = [one for one in self._queue if id(one) not in taken]
         return batch
 
     def _finish(self, batch: Sequence[Waiting[T, R]]) -> None:

@@ -1,6 +1,7 @@
 """A connection that waits for its client for too long is closed: uvicorn itself waits for ever."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from tabon._extras import require
@@ -17,7 +18,8 @@ def watched_protocol(seconds: float = LOOK_SECONDS, most: int = 1024) -> "type[H
     Each connection is looked at again and again. Where two looks find it
     waiting for its client, with nothing sent, nothing read and no new request
     between them, it is cut off. A body that does not arrive is the fence's.
-    Connections beyond `most` are cut off at once.
+    Where there are `most` connections already, a new one takes the place of the
+    one that has waited for its client longest; where none waits it is cut off.
     """
     require("uvicorn", extra="service", feature="the HTTP service")
     from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -29,9 +31,15 @@ def watched_protocol(seconds: float = LOOK_SECONDS, most: int = 1024) -> "type[H
             """Begin to look."""
             super().connection_made(transport)
             self.access_log = False  # it would hold paths, and so text
+            self.since = self.loop.time()
             self._look((None, -1))
             if len(self.connections) > most:
-                transport.abort()
+                _longest_silent(self.connections).transport.abort()
+
+        def on_response_complete(self) -> None:
+            """Note when it became the client's turn."""
+            self.since = self.loop.time()
+            super().on_response_complete()
 
         def connection_lost(self, exc: Exception | None) -> None:
             """Look no more."""
@@ -41,15 +49,24 @@ def watched_protocol(seconds: float = LOOK_SECONDS, most: int = 1024) -> "type[H
         def _look(self, before: tuple[Any, int]) -> None:
             """Cut the connection off where nothing has changed since the last look."""
             now = (self.cycle, self.transport.get_write_buffer_size())
-            if self._waits() and now == before:
+            if self.waits() and now == before:
                 self.transport.abort()
             else:
-                left = now if self._waits() else (None, -1)
+                left = now if self.waits() else (None, -1)
                 self._watch = self.loop.call_later(seconds, self._look, left)
 
-        def _waits(self) -> bool:
+        def waits(self) -> bool:
             """Whether it is the client's turn: to send a head, to read, or to hear the end."""
             idle = self.cycle is None or self.cycle.response_complete
             return idle or self.flow.write_paused or self.transport.is_closing()
 
     return WatchedProtocol
+
+
+def _longest_silent(connections: Iterable[Any]) -> Any:  # noqa: ANN401  # a WatchedProtocol
+    """Return the connection whose client has been silent longest; one that was just made is silent too.
+
+    Nothing is lost with it but an unfinished request: the client is to send a head or a body, or to read.
+    """
+    silent = (one for one in connections if one.waits() or one.cycle.more_body)
+    return min((one for one in silent if not one.transport.is_closing()), key=lambda one: one.since)

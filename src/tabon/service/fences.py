@@ -8,14 +8,16 @@ milliseconds, body bytes and an id made here; never a path that no route has.
 import asyncio
 import hmac
 import logging
+import os
+import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
+from stat import S_IROTH, S_IWOTH
 from time import monotonic
 from typing import Any, Final
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 from tabon.errors import BadInputError
@@ -49,6 +51,9 @@ SHORTEST_TOKEN: Final = 16
 LONGEST_TOKEN: Final = 4096
 DRAINED: Final = 8  # bodies' worth of refused bytes that are read away, so that the answer arrives
 DRAIN_SECONDS: Final = 2.0
+_HOST: Final = re.compile(
+    r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[\w.-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE
+)
 access = logging.getLogger("tabon.service.access")
 log = logging.getLogger(__name__)
 
@@ -61,7 +66,7 @@ class FenceSettings:
     hosts: frozenset[str] = LOOPBACK_NAMES  # names that the Host header may have, lower case
     body: int = 1_000_000  # bytes
     body_seconds: float = 10.0  # for a body to arrive
-    requests: int = 512  # at the same time
+    requests: int = 512  # whose body has arrived, at the same time
     bodies: int = 64_000_000  # bytes of all bodies at the same time
 
 
@@ -90,8 +95,7 @@ def is_loopback(host: str) -> bool:
 
 def read_token(path: Path) -> bytes:
     """Return the token in a file: one line of 16 characters or more."""
-    with path.open("rb") as file:
-        token = file.read(LONGEST_TOKEN + 1).strip()
+    token = read_secret(path, LONGEST_TOKEN)
     plain = all(33 <= byte <= 126 for byte in token)  # noqa: PLR2004  # visible ASCII
     if not SHORTEST_TOKEN <= len(token) <= LONGEST_TOKEN or not plain:
         raise BadInputError(
@@ -99,6 +103,14 @@ def read_token(path: Path) -> bytes:
             "and digits into it"
         )
     return token
+
+
+def read_secret(path: Path, longest: int) -> bytes:
+    """Return the beginning of a file that not every user of the machine can read or write."""
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_mode & (S_IROTH | S_IWOTH):
+            raise BadInputError(f"every user of this machine can read or change {path}; run chmod 600 on it")
+        return file.read(longest + 1).strip()
 
 
 @dataclass(slots=True)
@@ -118,7 +130,7 @@ class Fence:
     def __init__(self, app: App, settings: FenceSettings, metrics: Metrics) -> None:
         """Put a fence around an application."""
         self._app, self._settings, self._metrics = app, settings, metrics
-        self._running = self._bytes = 0
+        self._running = self._working = self._bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it here."""
@@ -156,8 +168,6 @@ class Fence:
         headers = scope["headers"]
         self._check_host(scope["path"], headers)
         self._check_token(scope)
-        if self._running > self._settings.requests:
-            raise ServiceError(429, "too many requests at the same time", "try again later", retry_after=1)
         try:
             body = await self._body(headers, receive, seen)
         except ServiceError:
@@ -165,7 +175,13 @@ class Fence:
                 await self._drain(receive)
             raise
         _check_type(scope, body)
-        await self._app(scope, _replayed(body, receive), send)
+        if self._working >= self._settings.requests:
+            raise ServiceError(429, "too many requests at the same time", "try again later", retry_after=1)
+        self._working += 1
+        try:
+            await self._app(scope, _replayed(body, receive), send)
+        finally:
+            self._working -= 1
 
     def _check_host(self, path: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Refuse a page of another site, and a name that was bent to this address."""
@@ -193,7 +209,7 @@ class Fence:
     async def _body(self, headers: Iterable[tuple[bytes, bytes]], receive: Receive, seen: _Seen) -> bytes:
         """Read the whole body, which is neither too long nor too slow."""
         if _values(headers, b"transfer-encoding") and _values(headers, b"content-length"):
-            raise ServiceError(400, "the body has two lengths", "send Content-Length or chunks")
+            raise ServiceError(400, "the body has two lengths", "send Content-Length or chunks", closes=True)
         for length in _values(headers, b"content-length"):
             if not length.isdecimal() or int(length[:20]) > self._settings.body:
                 raise self._too_long()
@@ -259,15 +275,11 @@ def _values(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> list[str]:
 def _name(host: str) -> str:
     """Return the name in a Host header, without its port; empty where it is not a host.
 
-    >>> [_name(host) for host in ("LocalHost:80", "[::1]:80", "a@localhost", "localhost:80/x", "")]
-    ['localhost', '::1', '', '', '']
+    >>> [_name(host) for host in ("LocalHost:80", "[::1]:80", "[::1]x", "a@localhost", "localhost/x", "")]
+    ['localhost', '::1', '', '', '', '']
     """
-    try:
-        parts = urlsplit(f"//{host}")
-        _ = parts.port
-    except ValueError:
-        return ""
-    return parts.hostname or "" if parts.netloc == host and "@" not in host else ""
+    found = _HOST.fullmatch(host)
+    return "" if found is None else (found["address"] or found["name"]).lower()
 
 
 def _check_type(scope: Scope, body: bytes) -> None:

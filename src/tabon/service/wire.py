@@ -18,11 +18,14 @@ from tabon.explain import Explanation
 from tabon.records import TEXT_KEYS, Query, query_from_record
 from tabon.reports import Report
 from tabon.selection import Selection
+from tabon.sentences import split_sentences
 
 LARGEST: Final = 2**53 - 1  # whole number that every JSON reader keeps exactly
 SHORT: Final = 256  # characters of an id or a patient
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # possessive: linear whatever the bytes
 _MARK = re.compile(r"[^\w\s,\-]|[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
+_PIECE = re.compile(r"[A-Za-z]{1,4}|[^\sA-Za-z]")  # about a token of a language model
+PAIRS: Final = 2_000_000  # of sentences that a batch compares: bounds its memory
 _STEP = np.zeros(256, dtype=np.int8)
 _STEP[list(b"[{")] = 1
 _STEP[list(b"]}")] = -1
@@ -32,11 +35,18 @@ class ServiceError(TabonError):
     """An answer that is not a record: a status, one sentence and the way out."""
 
     def __init__(
-        self, status: int, message: str, way_out: str = "", *, retry_after: int | None = None
+        self,
+        status: int,
+        message: str,
+        way_out: str = "",
+        *,
+        retry_after: int | None = None,
+        closes: bool = False,  # the connection
     ) -> None:
         """Keep what goes to the client; none of it may be report text."""
         super().__init__(message)
-        self.status, self.message, self.way_out, self.retry_after = status, message, way_out, retry_after
+        self.status, self.message, self.way_out = status, message, way_out
+        self.retry_after, self.closes = retry_after, closes
 
     def body(self) -> bytes:
         """Return the JSON that every error is."""
@@ -46,7 +56,8 @@ class ServiceError(TabonError):
     def headers(self) -> dict[str, str]:
         """Return the headers that belong to this status."""
         challenge = {"WWW-Authenticate": "Bearer"} if self.status == 401 else {}  # noqa: PLR2004
-        return challenge | ({} if self.retry_after is None else {"Retry-After": str(self.retry_after)})
+        wait = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        return {**challenge, **wait, **({"Connection": "close"} if self.closes else {})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +69,8 @@ class Limits:
     priors: int = 16
     text: int = 20_000  # characters of one section; longer than a real one
     marks: int = 600  # punctuation marks and line ends of one report: bounds its sentences
-    all_marks: int = 6000  # the same of a whole query: bounds the time that others wait for it
+    all_marks: int = 6000  # the same of a whole query: bounds its memory
+    pieces: int = 12_000  # about the tokens of its distinct sentences: bounds its time
     depth: int = 32  # of lists and objects inside each other
 
 
@@ -83,10 +95,24 @@ def query_from_body(body: bytes, limits: Limits) -> Query:
     return query
 
 
-def weight_of(query: Query) -> int:
-    """Return a bound on the pairs of sentences that a query compares: what its memory grows with."""
+def load_of(query: Query, limits: Limits) -> float:
+    """Return the share of a batch that a query fills; refuse one that would keep the worker for long.
+
+    Time grows with the tokens that are encoded, memory with the pairs of sentences that are compared.
+    """
+    texts = [text for _, report in _places(query) for text in (report.findings, report.impression)]
+    pieces = sum(map(_pieces, texts))
+    if pieces > limits.pieces:  # a sentence that several drafts share is encoded once
+        pieces = sum(map(_pieces, {sentence for text in texts for sentence in split_sentences(text)}))
+    if pieces > limits.pieces:
+        raise ServiceError(
+            413,
+            f"the query has about {pieces} tokens in distinct sentences; at most {limits.pieces} are taken",
+            "send fewer or shorter drafts",
+        )
     before = _marks(query.prior) + 1
-    return sum(before * (_marks(draft) + 1) for draft in query.candidates)
+    pairs = sum(before * (_marks(draft) + 1) for draft in query.candidates)
+    return max(pieces / limits.pieces, pairs / PAIRS)
 
 
 def selection_body(query: Query, selection: Selection) -> bytes:
@@ -209,6 +235,11 @@ def _check_report(place: str, report: Report, limits: Limits) -> None:
 def _marks(report: Report) -> int:
     """Count what could end a sentence in the sections that are compared."""
     return sum(1 for text in (report.findings, report.impression) for _ in _MARK.finditer(text))
+
+
+def _pieces(text: str) -> int:
+    """Estimate the tokens of a text: four letters, or one of anything else."""
+    return sum(1 for _ in _PIECE.finditer(text))
 
 
 def _message(error: BadInputError) -> str:
