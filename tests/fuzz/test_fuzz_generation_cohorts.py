@@ -10,6 +10,7 @@ from budgets import budget, seeded
 from tabon.cli import main
 from tabon.cohort.simulated import write_simulated
 from tabon.simulate import SimulationSettings
+from test_generation_cli import ECHO
 
 CASES = budget(40, 1_500)
 ODD = [
@@ -79,6 +80,10 @@ def test_hostile_lines_of_a_cohort_are_a_sentence(cohort, tmp_path):
     ]
     sound = CliRunner().invoke(main, [str(word) for word in ("generate", cohort, *model)])
     assert sound.exit_code == 0, sound.output
+    (tmp_path / "echo.py").write_text(ECHO)
+    echo = ["--model", "command:x", "--command", f"{sys.executable} {tmp_path / 'echo.py'}", "-n", 1]
+    words = ["generate", cohort, *echo, "--prompt", "P1", "--out", tmp_path / "journal"]
+    assert CliRunner().invoke(main, [str(word) for word in words]).exit_code == 0
     (tmp_path / "images").mkdir()
     ends = set()
     for _ in range(CASES):
@@ -88,11 +93,21 @@ def test_hostile_lines_of_a_cohort_are_a_sentence(cohort, tmp_path):
             place = rng.randrange(len(changed))
             changed[place] = hostile(rng, changed[place] if changed[place].strip() else lines[split][place])
         (cohort / split / "transitions.jsonl").write_bytes(b"".join(changed))
-        (tmp_path / "journal").touch()
         for words in (
             ["generate", cohort, *model, "--prompt", rng.choice(["P1", "P2", "P3", "P3-hardened"])],
             ["generate", cohort, *model, "--prompt", "P1", "--images", tmp_path / "images"],
-            ["drafts", tmp_path / "journal", "--cohort", cohort, "--split", split, "--out", tmp_path / "q"],
+            [
+                "drafts",
+                tmp_path / "journal",
+                "--cohort",
+                cohort,
+                "--split",
+                split,
+                "-n",
+                1,
+                "--out",
+                tmp_path / "q",
+            ],
         ):
             done = CliRunner().invoke(main, [str(word) for word in words])
             assert done.exception is None or isinstance(done.exception, SystemExit), done.exc_info

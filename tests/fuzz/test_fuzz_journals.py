@@ -1,6 +1,7 @@
 """Journals that were damaged, cut, lengthened or forged: a sentence, every whole draft, and no byte lost."""
 
 import json
+import re
 from dataclasses import replace
 
 from budgets import budget, seeded
@@ -73,8 +74,7 @@ def test_a_damaged_journal_is_refused_or_whole(tmp_path):
             assert after == b"".join(LINES[:count])
             assert data.startswith(after[:-1])
             assert len(list(read_journal(path))) == count
-            lost = data[len(after) :]
-            assert b'"crc": ' not in lost.replace(b'"crc": %d' % 0, b"") or not lost.endswith(b"}")
+            assert re.search(rb', "crc": \d+\}', data[len(after) :]) is None  # no whole record was cut
 
 
 def mutated(rng, record):
