@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabon.errors import BadInputError
-from tabon.generation.batches import Ledger
 from tabon.generation.journal import DraftKey, Journal, draft_line, read_journal, record_line
+from tabon.generation.ledger import Ledger
 from tabon.generation.protocol import Answer, Parameters
 
 KEY = DraftKey(

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from budgets import budget, seeded
 from tabon.errors import BadInputError
-from tabon.generation.batches import Ledger
 from tabon.generation.journal import Journal, read_journal, record_line
+from tabon.generation.ledger import Ledger
 from test_generation_journal import KEY, line
 
 CASES = budget(150, 6_000)
