@@ -15,7 +15,7 @@ from provider_server import INPUT_TOKENS, KEY, OK_TEXT, OUTPUT_TOKENS
 from tabon.errors import BadInputError, TabonError
 from tabon.generation.batches import BatchLimits, BatchRun, answer_from
 from tabon.generation.gemini_batch import GeminiBatch
-from tabon.generation.journal import DraftKey, Journal, read_journal
+from tabon.generation.journal import DraftKey, Journal, read_journal, record_line
 from tabon.generation.ledger import Ledger
 from tabon.generation.mistral_batch import MistralBatch
 from tabon.generation.prices import Budget, Price
@@ -407,3 +407,45 @@ def test_limits_that_let_nothing_through_are_refused():
     """An empty lot would never end."""
     with pytest.raises(BadInputError):
         BatchLimits(lot=0)
+
+
+def test_a_job_that_the_first_version_left_open_is_fetched(tmp_path, provider, monkeypatch):
+    """Its rows were sent under keys without a seed; they are matched and kept, and none is bought again."""
+
+    class Own(PROVIDERS[provider]):
+        """At what counts as the provider's own address."""
+
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            self.source = None
+
+    ledger = tmp_path / "drafts.jsonl.batches"
+    with BatchServer(plans=[Plan(looks=10**9)]) as server:
+        with monkeypatch.context() as patched:
+            patched.setattr(DraftKey, "digest", DraftKey.old_digest)
+            buy(tmp_path, server, provider, 4, made=Own, stop=3)
+        records = [json.loads(line) for line in ledger.read_bytes().splitlines()]
+        for draft in records[0]["drafts"]:
+            draft["seed"] = draft["key"].pop("seed")
+            del draft["key"]["source"]
+        del records[0]["source"]
+        lines = [{name: record[name] for name in record if name != "crc"} for record in records]
+        ledger.write_bytes(b"".join(map(record_line, lines)))
+        server.jobs["job-0"].plan = Plan()
+        assert buy(tmp_path, server, provider, 4, made=Own).kept == 4
+        assert buy(tmp_path, server, provider, 4, made=Own).already == 4
+    assert kept(tmp_path) == {0, 1, 2, 3}
+    assert len(server.jobs) == 1
+
+
+def test_jobs_at_another_address_are_left_alone(tmp_path, provider):
+    """A job is asked after at the server that has it."""
+    with BatchServer(plans=[Plan(looks=10**9)]) as first, BatchServer() as second:
+        buy(tmp_path, first, provider, 2, stop=3)
+        assert buy(tmp_path, second, provider, 2).kept == 2
+        first.jobs["job-0"].plan = Plan()
+        assert buy(tmp_path, first, provider, 2).kept == 2
+    assert {record["source"] for record in read_journal(tmp_path / "drafts.jsonl")} == {
+        first.url(provider),
+        second.url(provider),
+    }
