@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import as_printed
 from strategies import generic_sets, tied_sets, unit_rows
+from tabon import distances
 from tabon.distances import (
     DISTANCES,
     cosine_cost,
@@ -219,3 +220,19 @@ def test_costs_stay_between_0_and_1_however_norms_were_rounded(precision):
     assert cosine_cost(prior=long, current=-long).tolist() == [[1.0]]
     assert cosine_cost(prior=long, current=long).tolist() == [[0.0]]
     assert 0.0 < cosine_cost(prior=long, current=short)[0, 0] < 1e-12
+
+
+def test_only_small_costs_are_measured_again(monkeypatch):
+    """Far rows are measured by one product of their own precision; a near one does not make them dearer."""
+    seen = []
+
+    def noted(prior, current):
+        seen.append((prior.tolist(), current.tolist()))
+        return np.zeros(len(prior))
+
+    monkeypatch.setattr(distances, "_small_costs", noted)
+    rows = np.eye(6)
+    cosine_cost(prior=rows[:3], current=-rows[:3])
+    assert seen == []
+    cosine_cost(prior=rows[:3], current=rows[2:])
+    assert seen == [([rows[2].tolist()], [rows[2].tolist()])]
