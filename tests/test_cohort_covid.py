@@ -1,5 +1,7 @@
 """covid-chestxray-dataset, read from its true layout."""
 
+import json
+
 import pytest
 
 from cohort_layouts import (
@@ -11,7 +13,9 @@ from cohort_layouts import (
     read_all,
     write_covid_chestxray,
 )
+from tabon.cohort.building import build_cohort
 from tabon.cohort.covid_chestxray import COLUMNS, DATASET
+from tabon.cohort.linking import Rules
 from tabon.cohort.visits import Image, Moment, Source
 from tabon.errors import BadInputError
 from tabon.reports import Report
@@ -105,6 +109,18 @@ def test_an_infinite_offset_is_left_out(tmp_path, offset):
     write_covid_chestxray(tmp_path, [covid_row("2", offset)])
     (excluded,) = read_all(DATASET, tmp_path)[1]
     assert excluded.reason == ("bad-offset" if "inf" in offset else "no-offset")
+
+
+@pytest.mark.parametrize("offsets", [("-3", "0"), ("0", "2"), ("1", "4000000"), ("-1e300", "1e300")])
+def test_days_that_are_no_dates_are_numbers(tmp_path, offsets):
+    """The days before the first symptoms, and those beyond the calendar, are in order all the same."""
+    rows = [covid_row("2", day, clinical_notes=f"Day {day}.") for day in offsets]
+    write_covid_chestxray(tmp_path / "data", rows)
+    rules = Rules(shares=(1.0, 0.0, 0.0))
+    build_cohort(DATASET, tmp_path / "data", tmp_path / "out", rules)
+    [line] = (tmp_path / "out" / "train" / "transitions.jsonl").read_text().splitlines()
+    found = json.loads(line)
+    assert (found["prior_order"], found["current_order"]) == tuple(int(float(day)) for day in offsets)
 
 
 def test_no_row_is_lost(tmp_path):

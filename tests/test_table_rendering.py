@@ -91,8 +91,28 @@ def test_any_text_survives_csv(first, second):
     text = render(table_of(first, second), "csv")
     lines = list(csv.reader(io.StringIO(text, newline="")))
     assert {len(line) for line in lines} == {3}
-    assert [line[1] for line in lines[1:3]] == [first, second]
+    assert [line[1].removeprefix("'") for line in lines[1:3]] == [
+        name.removeprefix("'") for name in (first, second)
+    ]
     assert [line[0] for line in lines[-2:]] == [f"# {first}", f"# {second}"]
+
+
+@pytest.mark.parametrize(
+    "name", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1", "\r=1", "\uff1d1", "-"]
+)
+def test_no_cell_is_a_formula(name):
+    """A name that a spreadsheet would run is text in every place of the table."""
+    lines = list(csv.reader(io.StringIO(render(table_of(name, name), "csv"), newline="")))
+    fields = [field for line in lines for field in line if name in field]
+    assert len(fields) >= 8
+    assert not [field for field in fields if field.startswith(name)]
+
+
+@pytest.mark.parametrize("number", ["-0.003", "+0.012***", "+3.0%", "0.5", "-12"])
+def test_a_number_stays_a_number(number):
+    """Signs of differences are not taken for formulas."""
+    row = TableRow(cells=(TableCell(text="a"), TableCell(text=number, subscript="-1.0%")))
+    assert f"\na,{number},-1.0%\n" in render(table_of("a", "b", blocks=(Block(rows=(row,)),)), "csv")
 
 
 @settings(max_examples=50)

@@ -148,9 +148,9 @@ def transition_record(chain: Chain, position: int, *, dated: bool, history: int)
 
 
 def _when(prior: Visit, current: Visit, *, dated: bool) -> dict[str, Any]:
-    """Return the two dates, or the two ordinal numbers."""
+    """Return the two dates, or the two ordinal numbers; a day before the first symptoms is no date."""
     days = prior.moment.day, current.moment.day
-    if not dated:
+    if not dated or not all(1 <= day <= date.max.toordinal() for day in days):
         return {"prior_order": days[0], "current_order": days[1]}
     before, after = (date.fromordinal(day).isoformat() for day in days)
     return {"prior_date": before, "current_date": after}

@@ -248,8 +248,20 @@ def _latex_groups(table: Table) -> Iterator[str]:
 # CSV
 
 
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?%?\**")  # with the stars of a test
+_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+
+
 def _csv_field(text: str) -> str:
-    """Quote a field where it must be."""
+    """Quote a field where it must be; what a spreadsheet would take for a formula gets a "'" before it.
+
+    Not `csv.writer`: before Python 3.13 it leaves a lone carriage return unquoted.
+
+    >>> [_csv_field(text) for text in ("=1+1", "-0.003", "+3.0%", "@me", "a,b")]
+    ["'=1+1", '-0.003', '+3.0%', "'@me", '"a,b"']
+    """
+    if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text):
+        text = f"'{text}"
     return '"' + text.replace('"', '""') + '"' if re.search(r'[",\r\n]', text) else text
 
 
