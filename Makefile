@@ -4,7 +4,7 @@ WORKERS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ABI = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_config_var("SOABI"))')
 
-.PHONY: help setup demo test test-all check fix docs bench mutants clean
+.PHONY: help setup demo test test-all check fix docs bench mutants sbom licences clean
 
 help:  ## list the words this Makefile knows
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -52,5 +52,11 @@ bench: setup  ## print the benchmark table (ratios, one run)
 mutants: setup  ## change the parts that must not be wrong, see whether a test fails (minutes)
 	$(BIN)/python tools/mutants.py --jobs $(WORKERS)
 
+sbom: setup  ## write tabon.cdx.json: every package with its version, licence and sha256 (CycloneDX)
+	$(BIN)/python tools/sbom.py > tabon.cdx.json
+
+licences: setup  ## regenerate docs/licences.md
+	$(BIN)/python tools/licences.py > docs/licences.md
+
 clean:  ## remove what the other words made
-	rm -rf .venv demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv demo-output tabon.cdx.json .mypy_cache .ruff_cache .pytest_cache .hypothesis

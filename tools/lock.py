@@ -5,14 +5,12 @@ which files it would take for these versions, from wherever it is set up to look
 """
 
 import json
-import re
 import subprocess
 import sys
 import sysconfig
-from importlib.metadata import distributions
-from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from packages import ROOT, installed, normal
+
 NOT_PINNED = {"tabon", "pip"}
 NOT_HASHED = {"torch"}  # each kind of machine has a build of its own
 COME_WITH_TORCH = ("cuda-", "nvidia-", "triton")  # where its build is one for CUDA
@@ -21,7 +19,7 @@ BUILD = {"editables", "hatchling", "packaging", "pathspec", "pluggy", "setuptool
 
 def main() -> None:
     """Write the three files."""
-    pins = installed()
+    pins = versions()
     lines = [f"{name}=={version}" for name, version in pins.items()]
     write("constraints.txt", "Versions that live together (Python 3.11); names and versions only.", lines)
     files = hashes([line for line in lines if normal(line.partition("==")[0]) not in NOT_HASHED])
@@ -35,20 +33,14 @@ def main() -> None:
     write("locks/packages.txt", where, [line for name, line in locked.items() if name not in BUILD])
 
 
-def normal(name: str) -> str:
-    """Return the name by which packages are compared."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def installed() -> dict[str, str]:
+def versions() -> dict[str, str]:
     """Return the version of each installed package, without the name of a local build."""
-    found = {one.name: one.version.partition("+")[0] for one in distributions()}
-    names = (
-        name
-        for name in found
-        if normal(name) not in NOT_PINNED and not normal(name).startswith(COME_WITH_TORCH)
-    )
-    return {name: found[name] for name in sorted(names, key=lambda name: f"{name}==".lower())}
+    found = {
+        one.name: one.version.partition("+")[0]
+        for name, one in installed().items()
+        if name not in NOT_PINNED and not name.startswith(COME_WITH_TORCH)
+    }
+    return {name: found[name] for name in sorted(found, key=lambda name: f"{name}==".lower())}
 
 
 def hashes(pins: list[str]) -> dict[str, str]:
