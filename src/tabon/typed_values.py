@@ -57,9 +57,10 @@ def read_typed(kind: type[T], path: Path, *, form: str, what: str, way_out: str)
         record = dict(fitting(Mapping[str, Any], record))
         if record.pop("format", None) != form:
             raise BadInputError(f"{path} is of another format than {form}; {way_out}")
-        return fitting(kind, record)
+        found: T = fitting(kind, record)
     except MisfitError as error:
         raise BadInputError(f"{path} is not a whole {what} ({error}); {way_out}") from None
+    return found
 
 
 def fitting(kind: Any, value: object, place: str = "", levels: int = MAX_LEVELS) -> Any:  # noqa: ANN401
