@@ -87,6 +87,7 @@ MAY_IMPORT = {"simulate": {"errors", "reports"}}  # stands apart from the method
 DOORS = {"cli"}
 PROGRAMS = {"encoders/token_process.py"}  # start in a process of their own and speak through its pipes
 VAGUE = {"utils", "util", "helpers", "common", "base", "misc"}
+LOADERS = {"from_pretrained", "from_config", "SentenceTransformer", "CrossEncoder", "pipeline"}
 LONGEST_FUNCTION, MEDIAN_FUNCTION, LONGEST_FILE = 60, 12, 400
 
 FILES = sorted(ROOT.rglob("*.py"))
@@ -237,6 +238,15 @@ def test_nothing_that_runs_data_as_code(name):
             [safe] = [keyword.value for keyword in node.keywords if keyword.arg == "weights_only"]
             assert isinstance(safe, ast.Constant)
             assert safe.value is True
+
+
+@pytest.mark.parametrize("name", sorted(TREES))
+def test_no_model_is_loaded_with_code_of_its_own(name):
+    """Every call that loads a model says trust_remote_code=False: left out, transformers asks on stdin."""
+    for node in ast.walk(TREES[name]):
+        if isinstance(node, ast.Call) and (called := dotted(node.func).rpartition(".")[2]) in LOADERS:
+            said = {word.arg: ast.unparse(word.value) for word in node.keywords}
+            assert said.get("trust_remote_code") == "False", f"{name}:{node.lineno} {called}"
 
 
 def test_functions_are_short():

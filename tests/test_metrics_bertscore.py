@@ -195,7 +195,7 @@ def test_without_the_weights_the_command_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(MetricUnavailableError) as caught:
         load_metric("bertscore")
-    assert "config.json, model.safetensors, tokenizer.json of FacebookAI/roberta-large" in str(caught.value)
+    assert "model.safetensors, config.json, tokenizer.json of FacebookAI/roberta-large" in str(caught.value)
     assert f"--revision {bertscore.REVISION}" in caught.value.remedy
 
 

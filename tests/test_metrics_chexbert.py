@@ -129,19 +129,33 @@ def test_without_the_weights_the_command_is_named(tmp_path, monkeypatch):
 
 
 def test_the_hub_cache_is_used(tmp_path, monkeypatch, folder, metric):
-    """Weights and backbone come from two repositories; labels are the same as from one folder."""
+    """Weights and backbone come from two repositories; other weights than the published ones are refused."""
     constants = pytest.importorskip("huggingface_hub").constants
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    weights = tmp_path / "models--StanfordAIMI--RRG_scorers"
-    (weights / "refs").mkdir(parents=True)
-    (weights / "refs" / "main").write_text("0" * 40)
-    (weights / "snapshots" / ("0" * 40)).mkdir(parents=True)
-    shutil.copy(folder / "chexbert.pth", weights / "snapshots" / ("0" * 40))
+    weights = tmp_path / "models--StanfordAIMI--RRG_scorers" / "snapshots" / chexbert.REVISION
+    weights.mkdir(parents=True)
+    shutil.copy(folder / "chexbert.pth", weights)
+    with pytest.raises(
+        BadInputError, match="expected 6550703c92d640e1e04d8105a7a185d76ece0f25fcbf033d292785"
+    ):
+        load_metric("chexbert")
+    monkeypatch.setattr(chexbert, "PUBLISHED", {})
     with pytest.raises(MetricUnavailableError, match=r"vocab\.txt of google-bert/bert-base-uncased"):
         load_metric("chexbert")
     backbone = tmp_path / "models--google-bert--bert-base-uncased" / "snapshots"
     bert_backbone(backbone / chexbert.BACKBONE_REVISION)
     np.testing.assert_array_equal(load_metric("chexbert").measure(MADE_UP), metric.measure(MADE_UP))
+
+
+def test_a_folder_can_be_pinned_to_its_weights(folder, metric):
+    """`FOLDER@sha256:SUM` is the folder if the sum is right; anything else is refused in one sentence."""
+    found = hashlib.sha256((folder / "chexbert.pth").read_bytes()).hexdigest()
+    pinned = load_metric("chexbert", model=Path(f"{folder}@sha256:{found.upper()}"))
+    assert pinned.signature == metric.signature
+    with pytest.raises(BadInputError, match=rf"chexbert\.pth has sha256 {found}"):
+        load_metric("chexbert", model=Path(f"{folder}@sha256:{'0' * 64}"))
+    with pytest.raises(BadInputError, match="write its 64 hex digits"):
+        load_metric("chexbert", model=Path(f"{folder}@sha256:{found[:12]}"))
 
 
 @pytest.mark.parametrize("keep", [0, 3, 1000, 100_000])

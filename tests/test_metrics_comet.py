@@ -261,6 +261,52 @@ def test_settings_that_are_no_table_are_refused(text, copy):
         comet.load(copy)
 
 
+def bomb(levels):
+    """Return YAML whose aliases stand for nine times as many items a level."""
+    first = "a0: &a0 [x, x, x, x, x, x, x, x, x]"
+    others = [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]" for level in range(1, levels)]
+    return "\n".join([first, *others, f"pool: *a{levels - 1}"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [bomb(5), bomb(12), "[" * 5000, "a: " + "x" * 100_000, "a: 2020-13-45"],
+    ids=["bomb", "large bomb", "deep", "long", "no date"],
+)
+def test_yaml_that_grows_is_refused_in_one_sentence(text, copy):
+    """Aliases are not expanded, neither in memory nor in the message; a file has a bound."""
+    (copy / comet.HPARAMS).write_text(text)
+    with pytest.raises(MetricUnavailableError, match="is not a table of settings") as raised:
+        comet.load(copy)
+    assert len(str(raised.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("pool", ["x"] * 1000),
+        ("layer", {"x": "y" * 1000}),
+        ("activations", "T" * 5000),
+        ("pretrained_model", ["bert"]),
+        ("pretrained_model", "x" * 5000),
+        ("pretrained_model", "no name\0of a model"),
+    ],
+)
+def test_a_value_is_not_repeated_whole(name, value, tmp_path):
+    """What a setting says is shown short, or by its kind."""
+    folder = tiny_comet(tmp_path / "odd", **{name: value})
+    with pytest.raises(MetricUnavailableError) as raised:
+        comet.load(folder)
+    assert len(str(raised.value)) < 1000
+
+
+def test_a_huge_number_is_named_by_its_kind(copy):
+    """Python refuses to write it out."""
+    (copy / comet.HPARAMS).write_text("layer: 0x" + "f" * 50_000)
+    with pytest.raises(MetricUnavailableError, match="says layer: int"):
+        comet.load(copy)
+
+
 def respoil(folder, change):
     """Write a checkpoint anew with its tensors changed."""
     path = folder / comet.CHECKPOINT
@@ -356,6 +402,9 @@ def test_files_of_the_hub_cache_are_found_at_their_revision(tmp_path, monkeypatc
     backbone = (folder / "backbone").rename(tmp_path / "backbone")
     here = {(comet.REPOSITORY, comet.REVISION): folder, comet.BACKBONES["xlm-roberta-large"]: backbone}
     in_cache(monkeypatch, here)
+    with pytest.raises(BadInputError, match=f"expected {comet.PUBLISHED[comet.CHECKPOINT]}"):
+        load_metric("comet")
+    monkeypatch.setattr(comet, "PUBLISHED", {})
     assert load_metric("comet").measure(CASES).tobytes() == metric.measure(CASES).tobytes()
 
 

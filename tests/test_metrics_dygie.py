@@ -3,9 +3,11 @@
 tests/golden/radgraph.json is made by tests/reference/radgraph_goldens.py, where radgraph runs.
 """
 
+import io
 import json
 import shutil
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -192,6 +194,31 @@ def test_without_a_model_the_usual_folder_is_asked(tmp_path, monkeypatch, folder
         load(None)
     shutil.copytree(folders["radgraph-xl"], tmp_path / ".cache/radgraph/0.1.18/radgraph-xl")
     assert load(None).model.heads.kind == "radgraph-xl"
+
+
+def test_a_backbone_with_code_is_refused_without_a_question(tmp_path, monkeypatch):
+    """`auto_map` in the backbone's files: no code runs, and nothing is read from standard input."""
+    folder = tiny_radgraph(tmp_path, backbone="bert")
+    code = f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n"
+    (folder / "bert" / "evil.py").write_text(code + "class Evil: ...\n")
+    config = json.loads((folder / "bert/config.json").read_text())
+    mapped = {"AutoConfig": "evil.Evil", "AutoModel": "evil.Evil"}
+    own = config | {"model_type": "evil", "auto_map": mapped}
+    (folder / "bert/config.json").write_text(json.dumps(own))
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\ny\n"))
+    with pytest.raises(MetricUnavailableError, match="or ask for code"):
+        load(folder)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_pin_covers_the_weights(folders):
+    """The sum behind the folder is that of weights.th."""
+    folder = folders["radgraph-xl"]
+    found = sha256((folder / "weights.th").read_bytes()).hexdigest()
+    assert load(Path(f"{folder}@sha256:{found}")).weights == found[:12]
+    with pytest.raises(BadInputError, match=r"weights\.th has sha256"):
+        load(Path(f"{folder}@sha256:{'0' * 64}"))
 
 
 def test_a_backbone_inside_the_folder_is_found(tmp_path):

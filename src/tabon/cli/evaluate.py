@@ -33,7 +33,10 @@ DEFAULT_METRICS = "bleu,rouge,meteor,chrf,labels,temporal"
 )
 @click.option("--metrics", default=DEFAULT_METRICS, show_default=True, help=f"Some of {', '.join(METRICS)}.")
 @click.option(
-    "--model", "models", multiple=True, help="METRIC=FOLDER, the local files of a metric; may be repeated."
+    "--model",
+    "models",
+    multiple=True,
+    help="METRIC=FOLDER[@sha256:SUM], the local files of a metric; may be repeated.",
 )
 @click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples and swaps.")
 @click.option("--seed", default=0, show_default=True, help="Draws the resamples and the swaps.")

@@ -89,6 +89,7 @@ def load_encoder(
                 dtype=torch.float32,
                 use_safetensors=True,
                 local_files_only=True,
+                trust_remote_code=False,
                 output_loading_info=True,
             )
     except reading_errors(source / "model.safetensors") as error:

@@ -34,7 +34,7 @@ from tabon.metrics.weights import EXTRA, digest, find_folder
 REPOSITORY = "FacebookAI/roberta-large"
 REVISION = "722cf37b1afa9454edce342e7895e588b6ff1d59"
 WEIGHTS = "model.safetensors"
-FILES = ("config.json", WEIGHTS, "tokenizer.json")
+FILES = (WEIGHTS, "config.json", "tokenizer.json")
 ROBERTA_LARGE = ("roberta", 24, 1024)  # model type, layers, width
 BASELINE = (0.83150584, 0.8314941, 0.83122575)  # bert-score 0.3.13: rescale_baseline/en/roberta-large.tsv, 17
 LAYERS: Mapping[tuple[str, int], int] = MappingProxyType(  # (model type, layers): bert-score's choice
@@ -197,7 +197,7 @@ def load(model: Path | None) -> BertScore:
     A local folder needs config.json, model.safetensors and the tokenizer's files.
     """
     if model is not None:
-        folder = find_folder("bertscore", REPOSITORY, ("config.json", WEIGHTS), revision=None, model=model)
+        folder = find_folder("bertscore", REPOSITORY, (WEIGHTS, "config.json"), revision=None, model=model)
         return BertScore(folder, named=f"local/{folder.resolve().name}")
     folder = find_folder("bertscore", REPOSITORY, FILES, revision=REVISION, model=None)
     return BertScore(folder, named=f"{REPOSITORY}@{REVISION[:12]}")

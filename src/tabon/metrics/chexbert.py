@@ -4,9 +4,8 @@ Labels as f1chexbert 0.0.2 gives them: an observation counts as there when its
 head says positive or uncertain, not when it says blank or negative. An empty
 text is labelled like any other (Smit et al., 2020).
 
-Files: chexbert.pth of StanfordAIMI/RRG_scorers (no commit is pinned, the file's
-sha256 stands in the signature; the published one begins with 6550703c92d6) and
-the tokenizer and config of bert-base-uncased. Or all of them in one folder.
+Files: chexbert.pth of StanfordAIMI/RRG_scorers, whose sha256 is checked, and the
+tokenizer and config of bert-base-uncased. Or all of them in one folder.
 """
 
 import re
@@ -14,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,9 @@ from tabon.metrics.weights import EXTRA, digest, find_folder, load_tensors
 from tabon.observations import OBSERVATIONS
 
 REPOSITORY = "StanfordAIMI/RRG_scorers"
+REVISION = "6646433b3ad83a10f6e141db76d0ece44312b236"
 WEIGHTS = "chexbert.pth"
+PUBLISHED = MappingProxyType({WEIGHTS: "6550703c92d640e1e04d8105a7a185d76ece0f25fcbf033d292785bf22c0fde1"})
 BACKBONE = "google-bert/bert-base-uncased"
 BACKBONE_REVISION = "86b5e0934494bd15c9632b12f734a8a67f723594"
 BACKBONE_FILES = ("config.json", "tokenizer_config.json", "vocab.txt")
@@ -48,7 +50,9 @@ class Files:
 def find_files(model: Path | None) -> Files:
     """Return CheXbert's files: all in the folder `model`, or from the local Hub cache."""
     if model is None:
-        weights = find_folder("chexbert", REPOSITORY, (WEIGHTS,), revision=None, model=None)
+        weights = find_folder(
+            "chexbert", REPOSITORY, (WEIGHTS,), revision=REVISION, model=None, published=PUBLISHED
+        )
         backbone = find_folder("chexbert", BACKBONE, BACKBONE_FILES, revision=BACKBONE_REVISION, model=None)
         return Files(weights / WEIGHTS, backbone)
     folder = find_folder("chexbert", REPOSITORY, (WEIGHTS, "config.json"), revision=None, model=model)

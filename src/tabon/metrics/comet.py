@@ -56,6 +56,14 @@ KNOWN: Mapping[str, tuple[object, ...]] = MappingProxyType(  # what is understoo
         "final_activation": (None, "Tanh", "Sigmoid"),
     }
 )
+PUBLISHED = MappingProxyType(
+    {
+        CHECKPOINT: "e213091cde220f97b89f8bdfa750c458cfea741ad62affb455b59900210ff2af",
+        HPARAMS: "265ef22345ea5b9ffa020a7fe5be613a95ff931c44bf8d09a26d96c6c6048f60",
+    }
+)
+LARGEST_HPARAMS = 1 << 16  # bytes; the published file has 700
+LONGEST_VALUE = 200  # characters
 ENCODER = "encoder.model."
 BATCH = 8
 NOT_USED = ("embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias")  # in some older files
@@ -83,24 +91,45 @@ def _unfit(reason: str) -> MetricUnavailableError:
 
 def read_settings(path: Path) -> Settings:
     """Read hparams.yaml; a setting that would need another network is refused by name."""
-    yaml = require("yaml", extra=EXTRA, feature="pyyaml")
-    try:
-        said = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError):
-        said = None
+    said = _read_yaml(path)
     if not isinstance(said, dict):
         raise _unfit(f"{path.name} is not a table of settings")
     chosen = {name: said.get(name, values[0]) for name, values in KNOWN.items()}
     for name, values in KNOWN.items():
         if chosen[name] not in values:
-            raise _unfit(f"{path.name} says {name}: {chosen[name]!r}, which tabon does not know")
+            raise _unfit(f"{path.name} says {name}: {_shown(chosen[name])}, which tabon does not know")
+    backbone = said.get("pretrained_model", "xlm-roberta-large")
+    if not isinstance(backbone, str) or len(backbone) > LONGEST_VALUE:
+        raise _unfit(f"{path.name} says pretrained_model: {_shown(backbone)}, which is no name")
     return Settings(
-        backbone=str(said.get("pretrained_model", "xlm-roberta-large")),
+        backbone=backbone,
         sparse=chosen["layer_transformation"] == "sparsemax",  # unbabel reads sparsemax_patch as softmax
         layer_norm=chosen["layer_norm"],
         activation=chosen["activations"],
         final_activation=chosen["final_activation"],
     )
+
+
+def _read_yaml(path: Path) -> object:
+    """Read a small YAML file without aliases, with which a few lines can stand for any number; else None."""
+    yaml = require("yaml", extra=EXTRA, feature="pyyaml")
+    if path.stat().st_size > LARGEST_HPARAMS:
+        return None
+    try:
+        text = path.read_text(encoding="utf-8")
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            return None
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+
+
+def _shown(value: object) -> str:
+    """Write a value for a message; what is no short text or number is named by its kind."""
+    short = (
+        value is None or isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 1 << 63)
+    )
+    return repr(value)[:LONGEST_VALUE] if short else type(value).__name__
 
 
 def find_backbone(folder: Path, name: str) -> Path:
@@ -296,7 +325,9 @@ def load(model: Path | None) -> Comet:
         MetricUnavailableError: a file is missing, or is of another kind of model.
         BadInputError: the checkpoint is damaged.
     """
-    folder = find_folder("comet", REPOSITORY, (CHECKPOINT, HPARAMS), revision=REVISION, model=model)
+    folder = find_folder(
+        "comet", REPOSITORY, (CHECKPOINT, HPARAMS), revision=REVISION, model=model, published=PUBLISHED
+    )
     settings = read_settings(folder / HPARAMS)
     backbone = find_backbone(folder, settings.backbone)
     tensors = load_tensors(folder / CHECKPOINT)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import torch
 
 KINDS = ("radgraph-xl", "radgraph")  # each cuts text into words in its own way
-FILES = ("config.json", "weights.th", "vocabulary/non_padded_namespaces.txt")
+FILES = ("weights.th", "config.json", "vocabulary/non_padded_namespaces.txt")
 BERT = "_embedder.token_embedder_bert._matched_embedder.transformer_model."
 OLD_BUFFER = "embeddings.position_ids"  # saved by old versions of transformers, made anew by later ones
 
@@ -69,18 +69,24 @@ class Backbone:
         self._torch = require("torch", extra=EXTRA, feature="torch")
         transformers = require("transformers", extra=EXTRA, feature="transformers")
         try:
-            config = transformers.AutoConfig.from_pretrained(name, local_files_only=True)
-            self._tokenizer = transformers.AutoTokenizer.from_pretrained(name, local_files_only=True)
+            config = transformers.AutoConfig.from_pretrained(
+                name, local_files_only=True, trust_remote_code=False
+            )
+            self._tokenizer = transformers.AutoTokenizer.from_pretrained(
+                name, local_files_only=True, trust_remote_code=False
+            )
         except (OSError, ValueError) as error:
             raise MetricUnavailableError(
                 "radgraph",
-                f"config.json and vocab.txt of its backbone {name} are not on this machine",
+                f"config.json and vocab.txt of its backbone {name} are not on this machine, or ask for code",
                 f"fetch them with: hf download {name} config.json vocab.txt tokenizer_config.json",
             ) from error
         with self._torch.random.fork_rng(
             devices=[]
         ):  # random weights are replaced, the caller's seed is kept
-            bert = transformers.AutoModel.from_config(config, dtype=self._torch.float32)
+            bert = transformers.AutoModel.from_config(
+                config, dtype=self._torch.float32, trust_remote_code=False
+            )
         own = {key.removeprefix(BERT): tensor for key, tensor in tensors.items() if key.startswith(BERT)}
         own.pop(OLD_BUFFER, None)
         try:

@@ -21,7 +21,11 @@ from tabon.metrics.protocol import Pair, Score, Statistics, mean_of
 from tabon.metrics.weights import digest, find_folder
 
 RULES = "radgraph-0.1.18"  # the package whose words, decoding and rewards these are
-REPOSITORY = "StanfordAIMI/RRG_scorers"
+REPOSITORY, REVISION = "StanfordAIMI/RRG_scorers", "6646433b3ad83a10f6e141db76d0ece44312b236"
+ARCHIVE = f"{KINDS[0]}.tar.gz"
+ARCHIVE_SHA256 = (
+    "fadb5a3454e8996714b609e3105a07e447fa61aa88fffe966b650959475117b6"  # what it holds has no known sum
+)
 USUAL_FOLDER = Path(".cache", "radgraph", "0.1.18", KINDS[0])  # where `radgraph` unpacks its default model
 STATISTICS = ("entity", "entity-relation", "bar", "averaged", "averaged-radcliq")
 
@@ -86,8 +90,8 @@ def _usual_folder() -> Path:
         raise MetricUnavailableError(
             "radgraph",
             f"no model was named and there is no {folder}",
-            f"fetch {KINDS[0]} with: hf download {REPOSITORY} {KINDS[0]}.tar.gz, unpack it "
-            "and name the folder: --model radgraph=FOLDER",
+            f"fetch {KINDS[0]} with: hf download {REPOSITORY} {ARCHIVE} --revision {REVISION}, check "
+            f"that its sha256 is {ARCHIVE_SHA256}, unpack it and name the folder: --model radgraph=FOLDER",
         )
     return folder
 
