@@ -52,8 +52,10 @@ def build(transitions: Any, out: Path, *, engine: str, encoder: str | None, **op
 
     The file at --out appears whole or not at all.
     """
-    if str(out) == "-":
-        raise BadInputError("a bank cannot go to standard output; give --out the name of a file")
+    if str(out) == "-" or (out.exists() and not out.is_file()):
+        raise BadInputError(
+            "a bank cannot go to standard output, a pipe or a device; give --out the name of a file"
+        )
     with closing(open_engine(engine)) as where, progress_bar("embedding sentences") as progress:
         built = build_bank_file(
             read_transitions(transitions, name=name_of(transitions)),
