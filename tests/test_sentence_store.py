@@ -1,20 +1,23 @@
 """The on-disk store: survives kill -9 and company, mends damage, shows no text."""
 
 import os
-import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
-import time
+from contextlib import closing
 
 import numpy as np
 import pytest
 
+from budgets import budget, seeded
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError
+from tabon.metrics.measuring import MeasurementStore
 from tabon.sentence_sets import embed
 from tabon.sentence_store import SentenceStore
+from waiting import LIMIT
 
 HASHING = load_encoder("hashing")
 PRINT = HASHING.fingerprint
@@ -50,8 +53,6 @@ def test_no_text_lies_in_the_file_and_it_is_the_owner_s_alone(tmp_path):
 
 def test_a_damaged_row_is_made_anew(tmp_path):
     """A vector whose bytes changed is not used: it is encoded and written again."""
-    import sqlite3
-
     store = SentenceStore(tmp_path / "s.sqlite")
     store.write(PRINT, ["a", "b"], HASHING.encode(["a", "b"]))
     with sqlite3.connect(tmp_path / "s.sqlite") as connection:
@@ -72,8 +73,82 @@ def test_a_file_that_is_no_store_is_refused_with_the_way_out(tmp_path):
 
 def test_a_place_that_cannot_be_written_is_refused_with_the_way_out(tmp_path):
     """A folder in the store's place gives one sentence."""
-    with pytest.raises(BadInputError, match="--store"):
+    with pytest.raises(BadInputError, match="name another with --store, or do without by --no-store"):
         SentenceStore(tmp_path)
+
+
+def test_a_pipe_in_place_of_a_store_is_refused(tmp_path):
+    """A FIFO gives one sentence, and nobody waits for its other end."""
+    os.mkfifo(tmp_path / "s.sqlite")
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from tabon.sentence_store import SentenceStore; SentenceStore(sys.argv[1])",
+        tmp_path / "s.sqlite",
+    ]
+    ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=LIMIT, check=False)
+    assert "cannot be used (it is no plain file); it is only a cache" in ended.stderr
+
+
+def test_a_measurement_store_names_its_own_options(tmp_path):
+    """The way out of a broken measurement store is that of the commands that have one."""
+    with pytest.raises(BadInputError, match="name another with --measurements, or do without by --no-meas"):
+        MeasurementStore(tmp_path)
+
+
+@pytest.mark.parametrize("before", ["nothing", "an open file", "a link to nothing"])
+def test_no_file_of_a_store_is_ever_readable_by_others(tmp_path, monkeypatch, before):
+    """Before SQLite opens it the file is 0600, and so are the files that SQLite puts beside it."""
+    path, seen, connect = tmp_path / "s.sqlite", [], sqlite3.connect
+    if before == "an open file":
+        path.touch(mode=0o644)
+    if before == "a link to nothing":
+        path.symlink_to("real.sqlite")
+
+    def looked_at(*args, **kwargs):
+        seen.append(path.stat().st_mode & 0o777)
+        return connect(*args, **kwargs)
+
+    monkeypatch.setattr(sqlite3, "connect", looked_at)
+    store = SentenceStore(path)
+    with store._blobs._connection() as connection:
+        connection.execute("INSERT INTO embeddings VALUES (x'00', x'00', 0)")
+        connection.commit()
+        modes = {entry.name: entry.stat().st_mode & 0o777 for entry in tmp_path.iterdir()}
+    assert set(seen) == set(modes.values()) == {0o600}
+    assert {name.rpartition("-")[2] for name in modes} >= {"wal", "shm"}
+
+
+def test_a_store_that_is_deleted_meanwhile_is_made_again_for_its_owner_alone(tmp_path):
+    """The store may be deleted at will, also while it is in use."""
+    store = SentenceStore(tmp_path / "s.sqlite")
+    store.path.unlink()
+    store.write(PRINT, ["a"], HASHING.encode(["a"]))
+    assert set(store.read(PRINT, ["a"])) == {"a"}
+    assert store.path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "vector = 'text'",
+        "vector = NULL",
+        "vector = 7",
+        "crc = NULL",
+        "crc = 'text'",
+        "vector = other.vector, crc = other.crc",
+    ],
+)
+def test_a_row_with_other_values_is_as_if_it_were_not_there(tmp_path, damage):
+    """Values of another type, or those of another sentence, are not used."""
+    store = SentenceStore(tmp_path / "s.sqlite")
+    store.write(PRINT, ["a", "b"], HASHING.encode(["a", "b"]))
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("CREATE TEMPORARY TABLE whole AS SELECT * FROM embeddings")
+        connection.execute(
+            f"UPDATE embeddings SET {damage} FROM whole AS other WHERE other.key != embeddings.key"  # noqa: S608
+        )
+    assert store.read(PRINT, ["a", "b"]) == {}
 
 
 WRITER = """
@@ -110,19 +185,16 @@ def start_writers(path):
 
 
 def test_a_killed_writer_loses_nothing_that_was_kept(tmp_path):
-    """Kill -9 at random moments: every acknowledged vector is there, whole, and writing goes on."""
-    path, rng, kept = tmp_path / "s.sqlite", random.Random(0), 0
+    """Kill -9 after some acknowledged lots: each of their vectors is there, whole, and writing goes on."""
+    path, rng, kept = tmp_path / "s.sqlite", seeded("killed writer of a store"), 0
     with start_writers(path) as writers:
-        for _ in range(25):
-            print(kept, 1, file=writers.stdin, flush=True)
-            lines, writer = [], None
-            while writer is None or len(lines) < 2:
-                line = writers.stdout.readline().split()
-                if line[0] == "writer":
-                    writer = int(line[1])
-                lines.append(line)
-            time.sleep(rng.uniform(0.0, 0.02))
-            os.kill(writer, signal.SIGKILL)
+        for _ in range(budget(15, 200)):
+            print(kept % 2000, 1, file=writers.stdin, flush=True)  # later ones write over what is there
+            lines, enough, writer = [], rng.randint(0, 4), None
+            while writer is None or sum(line[0] == "kept" for line in lines) < enough:
+                lines.append(writers.stdout.readline().split())
+                writer = int(lines[-1][1]) if lines[-1][0] == "writer" else writer
+            os.kill(writer, signal.SIGKILL)  # in the middle of the next lot
             while lines[-1] != ["gone"]:
                 lines.append(writers.stdout.readline().split())
             kept = max([kept, *(int(line[1]) for line in lines if line[0] == "kept")])
@@ -130,6 +202,7 @@ def test_a_killed_writer_loses_nothing_that_was_kept(tmp_path):
             found = SentenceStore(path).read(PRINT, texts)
             assert set(found) == set(texts)
         writers.stdin.close()
+    assert kept > 20  # the writers did write
     np.testing.assert_array_equal(found["sentence 3"], HASHING.encode(["sentence 3"])[0])
 
 
