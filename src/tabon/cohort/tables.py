@@ -165,7 +165,7 @@ def _object(text: bytes) -> Mapping[str, Any] | None:
     """Parse one line; None where it is no JSON object."""
     try:
         values = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return values if isinstance(values, dict) else None
 
@@ -265,7 +265,7 @@ def _whole(path: Path) -> Iterator[None]:
         yield
     except BadInputError:
         raise
-    except (EOFError, csv.Error, ValueError, OSError, zlib.error) as error:
+    except (EOFError, csv.Error, ValueError, OSError, RecursionError, zlib.error) as error:
         raise _truncated(path, error) from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] != "zstandard":

@@ -73,7 +73,7 @@ def _by_query(
             raise BadInputError(f"{name} answers query {query!r} twice; give each query one selection")
         try:
             values[query] = read(record)
-        except (TypeError, ValueError, AttributeError):
+        except (TypeError, ValueError, AttributeError, OverflowError):
             raise BadInputError(
                 f"{name}, query {query!r}: not a selection; give what `tabon select` printed"
             ) from None
@@ -114,7 +114,7 @@ def _record(line: bytes, number: int, name: str) -> dict[str, Any]:
         record = json.loads(line)
         if isinstance(record, dict) and "id" in record and "selected" in record:
             return record
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     raise BadInputError(f"{name} line {number} is not a selection; give what `tabon select` printed")
 

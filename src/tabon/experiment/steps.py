@@ -19,7 +19,7 @@ class Steps:
         self._folder = folder
         try:
             self._made: dict[str, str] = dict(json.loads(self._path.read_bytes()))
-        except (OSError, ValueError, TypeError):
+        except (OSError, ValueError, TypeError, RecursionError):
             self._made = {}
 
     def make(self, output: Path, inputs: object, work: Callable[[], None]) -> bool:
