@@ -123,8 +123,9 @@ def test_searches_side_by_side_leave_the_threads_as_they_were():
 def test_an_index_gives_its_rows_back():
     """All rows in the bank's order, and the distinct ones once each, in the order of their first."""
     rows = unit(np.random.default_rng(9), (50, 6))[np.r_[0:40, 3:13, 0:5, 40:50]]
-    index = ExactIndex(rows)
+    index, other = ExactIndex(rows), ExactIndex(rows[::-1])
     assert len(index) == 65
+    np.testing.assert_array_equal(other.rows(), rows[::-1])
     np.testing.assert_array_equal(index.rows(), rows)
     np.testing.assert_array_equal(index.vectors, rows[np.r_[0:40, 55:65]])
 
@@ -148,6 +149,15 @@ def test_few_rows_are_measured_again(monkeypatch):
     rng = np.random.default_rng(10)
     ExactIndex(unit(rng, (4000, 48))).search(unit(rng, (100, 48)), 10)
     assert 100 * 10 <= sum(measured) < 100 * 4000 / 20
+
+
+def test_the_slack_is_of_the_dimension_however_many_rows_there_are(monkeypatch):
+    """Rounding grows with the length of a product's sums, not with the number of products."""
+    asked = []
+    monkeypatch.setattr(module, "rounding_slack", lambda dimension: asked.append(dimension) or 1e-6)
+    for count in (5, 500):
+        ExactIndex(unit(np.random.default_rng(11), (count, 48))).search(np.eye(1, 48, dtype=np.float32), 1)
+    assert asked == [48, 48]
 
 
 def test_the_slack_is_four_times_the_error_of_a_product():
