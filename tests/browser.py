@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
@@ -101,7 +100,7 @@ def opened(browser, address, *, size=WIDE, expected=None, script=None, **setting
         if script:
             context.add_init_script(script)
         page = context.new_page()
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(120_000)
         watched = Watched(page)
         page.goto(address)
         yield page
@@ -194,19 +193,16 @@ def poisoned(data):
     return poison(data), texts
 
 
-def until(truth, seconds=10.0):
-    """Wait until something holds."""
-    end = time.monotonic() + seconds
-    while not truth():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def lead(page, state, study=None):
     """Lead a page to another hash; with an id, wait for that study, else for two frames."""
     page.evaluate(LEAD, state)
     if study is not None:
         page.wait_for_function(TITLED, arg=f"Study {study}")
+
+
+def settle(page):
+    """Let the events on their way and two frames pass."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def text(page, selector):

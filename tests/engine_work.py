@@ -7,21 +7,20 @@ on the cluster that it is told.
 import json
 import os
 import sys
-import time
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from tabon.engines import SelectionSettings, SpreadEncoder, open_engine, select_parts
+from waiting import until
 
 
 @dataclass(frozen=True)
 class Noted:
-    """Work that takes its time, and says in a log which worker did what."""
+    """Work that stands still at a gate, if it is given one, and says in a log which worker did what."""
 
     work: object
     log: str
-    seconds: float
     gate: str = ""  # a file that work waits for once `free` pieces are done, so that every node gets one
     free: int = 0
 
@@ -29,19 +28,16 @@ class Noted:
         """Do the work between two lines of the log."""
         name = shared.key(piece) if hasattr(shared, "key") else sha256(repr(piece).encode()).hexdigest()
         self._note("start", name)
-        time.sleep(self.seconds)
-        self._wait()
+        self._wait(name)
         result = self.work(shared, piece)
         self._note("end", name)
         return result
 
-    def _wait(self):
+    def _wait(self, name):
         """Stand still until the gate is there, where there is one; not for ever."""
-        end = time.monotonic() + 150
-        while self.gate and not Path(self.gate).exists() and time.monotonic() < end:
-            if len(notes(self.log, "end")) < self.free:
-                return
-            time.sleep(0.05)
+        if self.gate and len(notes(self.log, "end")) >= self.free:
+            self._note("gate", name)
+            until(Path(self.gate).exists, "the gate is opened", limit=600)
 
     def _note(self, what, name):
         """Add a line; the parent of a worker is its node."""
@@ -54,8 +50,8 @@ class Noted:
 class NotingEngine:
     """Another engine, whose work is noted."""
 
-    def __init__(self, engine, log, seconds=0.0, gate="", free=0):
-        self._engine, self._log, self._rest = engine, str(log), (seconds, str(gate), free)
+    def __init__(self, engine, log, gate="", free=0):
+        self._engine, self._log, self._rest = engine, str(log), (str(gate), free)
 
     @property
     def slots(self):
@@ -79,9 +75,9 @@ def notes(log, what):
     return [(record["piece"], record["node"]) for record in records if record["what"] == what]
 
 
-def drive(url, bank, queries, out, log, seconds, queries_a_part):  # noqa: PLR0913, PLR0917
+def drive(url, bank, queries, out, log, gate, free, queries_a_part):  # noqa: PLR0913, PLR0917
     """Answer a file of queries on a cluster."""
-    engine = NotingEngine(open_engine(url), log, float(seconds))
+    engine = NotingEngine(open_engine(url), log, gate, int(free))
     with Path(queries).open("rb") as lines:
         select_parts(
             engine, Path(bank), SelectionSettings(), lines, Path(out), queries_a_part=int(queries_a_part)

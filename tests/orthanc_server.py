@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import time
 import urllib.request
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -11,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from search_servers import free_ports
+from waiting import LIMIT, until
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "orthanc"
 CONFIG = EXAMPLE / "orthanc.json"
 PROGRAM = Path("/usr/sbin/Orthanc")  # where Debian puts it
-START_S, STOP_S = 60.0, 20.0
+STOP_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Orthanc:
 
     def ask(self, path, *, raw=False):
         """Ask Orthanc's own API, which the example does not use."""
-        with urllib.request.urlopen(self.root + path, timeout=20) as answer:  # noqa: S310
+        with urllib.request.urlopen(self.root + path, timeout=LIMIT) as answer:  # noqa: S310
             data = answer.read()
         return data if raw else json.loads(data)
 
@@ -76,16 +76,19 @@ def orthanc(folder, **settings):
 
 def _is_up(process, root):
     """Wait until it answers, with whatever status; False where it ended."""
-    deadline = time.monotonic() + START_S
-    while process.poll() is None and time.monotonic() < deadline:
-        with suppress(OSError):
-            try:
-                urllib.request.urlopen(f"{root}/system", timeout=5).close()  # noqa: S310
-            except urllib.error.HTTPError as error:
-                error.close()
-            return process.poll() is None
-        time.sleep(0.05)
-    return False
+    until(lambda: process.poll() is not None or _answers(root), "Orthanc answers or ends")
+    return process.poll() is None
+
+
+def _answers(root):
+    """Say whether somebody answers."""
+    try:
+        urllib.request.urlopen(f"{root}/system", timeout=5).close()  # noqa: S310
+    except urllib.error.HTTPError as error:
+        error.close()
+    except OSError:
+        return False
+    return True
 
 
 def _end(process):

@@ -6,14 +6,15 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 import urllib.request
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-START_S = 120.0
+from waiting import until
+
+START_S = 300.0
 PASSWORD = "s3cret-Pass"  # noqa: S105
 
 
@@ -34,27 +35,28 @@ class Server:
         self.process = None
 
     def start(self):
-        """Start the process and wait until it answers."""
-        deadline = time.monotonic() + START_S
-        while True:
-            with (self.folder / "server.log").open("ab") as log:
+        """Start the process, again where it ends: a killed one may still be going; wait until it answers."""
+        log = self.folder / "server.log"
+        try:
+            until(lambda: self._runs(log) and self.answers(), "the server starts", limit=START_S)
+        except AssertionError:
+            self.kill()
+            pytest.fail(f"the server did not start: {log.read_bytes()[-2000:]}")
+
+    def _runs(self, log):
+        """Say that the process is there, and start it where it is not."""
+        if self.process is None or self.process.poll() is not None:
+            with log.open("ab") as file:
                 self.process = subprocess.Popen(
                     self.command(),
                     cwd=self.folder,
                     env=self.environment(),
-                    stdout=log,
-                    stderr=log,
+                    stdout=file,
+                    stderr=file,
                     stdin=subprocess.DEVNULL,
                     **self.identity(),
                 )
-            while self.process.poll() is None and time.monotonic() < deadline:
-                if self.answers():
-                    return
-                time.sleep(0.1)
-            self.kill()
-            if time.monotonic() > deadline:
-                pytest.fail(f"the server did not start: {(self.folder / 'server.log').read_bytes()[-2000:]}")
-            time.sleep(0.3)  # a killed one may still be going
+        return True
 
     def kill(self):
         """End the process at once, as a power cut would."""
@@ -148,7 +150,7 @@ class Postgres(Server):
         import psycopg
 
         try:
-            psycopg.connect(self.url, connect_timeout=2).close()
+            psycopg.connect(self.url, connect_timeout=10).close()
         except psycopg.OperationalError:
             return False
         return True

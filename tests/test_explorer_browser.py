@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from browser import CELLS, ODD_ELEMENTS, ROWS, SHOWN, at, chromium, lead, opened, text
+from browser import CELLS, ODD_ELEMENTS, ROWS, SHOWN, at, chromium, lead, opened, settle, text
 from explorer_cases import HOSTILE, bank, data_of, odd, queries, simulated
 from service_server import answerer, serving
 from tabon.engines.selecting import SelectionSettings
@@ -264,7 +264,8 @@ def test_keys_faster_than_the_page_are_not_lost(browser, report, data, keys, stu
     with opened(browser, report.as_uri()) as page:
         page.keyboard.press("j")
         page.evaluate(QUICK, keys)
-        page.wait_for_timeout(200)  # the events of the keys have come by now
+        page.wait_for_function("(id) => document.activeElement.id === id", arg=focus)
+        settle(page)
         assert page.locator("#list").is_visible() == (study is None)
         if study is not None:
             page.wait_for_selector(f"#study-title:text-is('Study {data['studies'][study]['id']}')")

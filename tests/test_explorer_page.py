@@ -19,11 +19,12 @@ from browser import (
     lead,
     opened,
     poisoned,
+    settle,
     sideways,
     text,
-    until,
 )
 from explorer_sample import sample
+from waiting import until
 
 HOSTILE_KEY = "<img src=x onerror=alert(0)>"
 NO_STORAGE = """for (const name of ["localStorage", "sessionStorage"]) {
@@ -223,11 +224,12 @@ def test_a_late_answer_does_not_replace_a_later_wish(browser):
         opened(browser, server.address, expected="503") as page,
     ):
         page.wait_for_selector(ROWS)
-        with page.expect_response(lambda answer: answer.url.endswith(path) and answer.ok):
+        with page.expect_response(lambda answer: answer.url.endswith(path) and answer.ok) as late:
             lead(page, "study=0")
-            until(lambda: path in server.asked)
+            until(lambda: path in server.asked, "the study is asked for")
             lead(page, "")
-        page.wait_for_timeout(100)
+        late.value.finished()
+        settle(page)
         assert page.locator("#list").is_visible()
         assert not page.locator("#study").is_visible()
 
