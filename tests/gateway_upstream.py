@@ -8,11 +8,10 @@ in turn; when it is used up calls are answered. It sees when a client hangs up, 
 import asyncio
 import json
 import threading
-import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from service_server import answerer, serving
+from service_server import PATIENCE, answerer, serving
 from tabon.gateway import GatewaySettings, gateway_door
 from tabon.reports import report_from_record
 from tabon.service import fenced_app
@@ -56,7 +55,9 @@ class Upstream:
     script: list = field(default_factory=list)
     knows_n: object = True  # True, or a status, or "fewer": one choice whatever n says
     pause: float = 0.0  # seconds before each word of a stream
+    refuses: object = None  # a function of the body: whether it is answered with 400
     message: dict | None = None  # sent instead of a text
+    usage: dict = field(default_factory=lambda: USAGE)
     ignores_stream: bool = False
     tls: object = None  # an ssl.SSLContext
     calls: list = field(default_factory=list)  # (path, headers, body) as they came
@@ -69,21 +70,26 @@ class Upstream:
     def __enter__(self):
         """Start."""
         self._loop = asyncio.new_event_loop()
+        self._let_go = asyncio.Event()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self._server = asyncio.run_coroutine_threadsafe(
             asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self.tls), self._loop
-        ).result(10)
+        ).result(PATIENCE)
         self.port = self._server.sockets[0].getsockname()[1]
         self.url = f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}/v1"
         return self
 
     def __exit__(self, *_):
         """Stop, and drop whoever is still connected."""
-        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(PATIENCE)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
         self._loop.close()
+
+    def let_go(self):
+        """End all that hangs: those connections are reset."""
+        self._loop.call_soon_threadsafe(self._let_go.set)
 
     async def _stop(self):
         self._server.close()
@@ -93,9 +99,8 @@ class Upstream:
         await asyncio.gather(*others, return_exceptions=True)
 
     async def _serve(self, reader, writer):
-        """Answer one request on one connection."""
-        self.running += 1
-        self.most_running = max(self.most_running, self.running)
+        """Answer one request on one connection; it runs from when all of it has come."""
+        came = False
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
@@ -103,6 +108,9 @@ class Upstream:
             path, body = head[0].split()[1], json.loads(data) if data else None
             raw = dict(line.split(": ", 1) for line in head[1:] if line)
             self.calls.append((path, raw, body))
+            came = True
+            self.running += 1
+            self.most_running = max(self.most_running, self.running)
             answering = asyncio.create_task(self._answer(writer, path, body))
             gone = asyncio.create_task(reader.read(1))
             await asyncio.wait({answering, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -114,7 +122,7 @@ class Upstream:
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
-            self.running -= 1
+            self.running -= came
             with suppress(ConnectionError):
                 writer.close()
 
@@ -127,9 +135,12 @@ class Upstream:
         if act.kind == "reset":
             writer.transport.abort()
         elif act.kind == "hang":
-            await asyncio.sleep(600)
+            await self._let_go.wait()
+            writer.transport.abort()
         elif act.kind in {"status", "body"}:
             await self._send(writer, act.status, act.body, act.headers)
+        elif self.refuses is not None and self.refuses(body):
+            await self._send(writer, 400, b'{"error": {"message": "not these parameters"}}')
         elif body.get("n", 1) > 1 and isinstance(self.knows_n, int) and self.knows_n is not True:
             await self._send(
                 writer, self.knows_n, b'{"error": {"message": "n is not supported", "param": "n"}}'
@@ -152,7 +163,7 @@ class Upstream:
             message = self.message or {"role": "assistant", "content": self._text(body, index)}
             reason = "tool_calls" if "tool_calls" in message else "stop"
             choices.append({"index": index, "message": message, "finish_reason": reason, "logprobs": None})
-        return {**CHUNK, "object": "chat.completion", "choices": choices, "usage": USAGE}
+        return {**CHUNK, "object": "chat.completion", "choices": choices, "usage": self.usage}
 
     async def _json(self, writer, record):
         await self._send(writer, 200, json.dumps(record).encode())
@@ -183,7 +194,7 @@ class Upstream:
                 if step == len(words) - 1:
                     await self._event(writer, self._choice(index, {}, "stop"))
         if (body.get("stream_options") or {}).get("include_usage"):
-            await self._event(writer, {**CHUNK, "choices": [], "usage": USAGE})
+            await self._event(writer, {**CHUNK, "choices": [], "usage": self.usage})
         self._done.add(writer)  # who hangs up now has all that there is
         await self._event(writer, None)
         writer.write(b"0\r\n\r\n")
@@ -194,7 +205,7 @@ class Upstream:
         if step < act.after or act.kind == "answer":
             return False
         if act.kind == "stall":
-            await asyncio.sleep(600)
+            await self._let_go.wait()
         if act.kind == "error-event":
             await self._event(writer, {"error": {"message": "it broke", "code": "server_error"}})
             writer.write(b"0\r\n\r\n")
@@ -217,19 +228,12 @@ class Upstream:
 def gateway(up, *, answers=None, token=None, **settings):
     """Run the real service with the real gateway in front of an upstream, and yield its address."""
     answers = answerer() if answers is None else answers
-    chosen = {"first_wait": 0.02, "timeout": 20.0, **settings}
+    chosen = {"first_wait": 0.02, "timeout": PATIENCE, **settings}
     door = gateway_door(answers, GatewaySettings(upstream=up if isinstance(up, str) else up.url, **chosen))
     fence = fence_settings("127.0.0.1", token=token, allowed=(), body=1_000_000)
+    fence = replace(fence, body_seconds=PATIENCE)
     with serving(fenced_app(answers, fence, [door])) as address:
         yield address
-
-
-def patiently(condition, seconds=10.0):
-    """Wait until something is so, and return whether it is."""
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.01)
-    return condition()
 
 
 def written(record):

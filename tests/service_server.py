@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from threading import Event, Thread
@@ -96,13 +96,15 @@ def answerer(encoder=None, *, cached=1000, of=None, **settings):
     own = HashingEncoder() if encoder is None else encoder
     cache = RememberingEncoder(own, cached) if cached else None
     selector = Selector(known, encoder=own if cache is None else cache)
-    return Answerer(known, selector, settings=AnswerSettings(**settings), cache=cache)
+    chosen = AnswerSettings(**{"timeout": PATIENCE, **settings})
+    return Answerer(known, selector, settings=chosen, cache=cache)
 
 
 @contextmanager
 def serving(app, **settings):
     """Run an application on a free loopback port and yield its address."""
-    server = server_of(app, ServeSettings(port=0, **settings), patience=20)
+    chosen = ServeSettings(**{"port": 0, "client_seconds": PATIENCE, **settings})
+    server = server_of(app, chosen, patience=PATIENCE)
     thread = Thread(target=server.run, daemon=True)
     thread.start()
     until(lambda: server.started or not thread.is_alive(), "the server starts")
@@ -112,14 +114,14 @@ def serving(app, **settings):
         yield f"http://127.0.0.1:{port}"
     finally:
         server.should_exit = True
-        thread.join(PATIENCE)
+        thread.join(2 * PATIENCE)
     assert not thread.is_alive()
 
 
 @contextmanager
 def service(answers=None, *, token=None, allowed=(), host="127.0.0.1", body=1_000_000, doors=()):
     """Run the service and yield its address."""
-    fence = fence_settings(host, token=token, allowed=allowed, body=body)
+    fence = replace(fence_settings(host, token=token, allowed=allowed, body=body), body_seconds=PATIENCE)
     with serving(fenced_app(answerer() if answers is None else answers, fence, doors)) as address:
         yield address
 

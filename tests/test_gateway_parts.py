@@ -103,6 +103,28 @@ def test_tool_calls_of_a_stream_are_put_together():
     assert grown({"content": [*tokens]}, {"content": tokens}, flat=True) == {"content": tokens * 2}
 
 
+def test_what_grows_is_not_copied():
+    """Each delta is added to what is there: a stream takes linear time, whatever its pieces are."""
+    reader = StreamReader(1)
+    delta = {"content": "x", "parts": [1], "other": {"text": "y"}}
+    event = json.dumps({"choices": [{"delta": delta, "logprobs": {"content": [2]}}]}).encode()
+    list(reader.add(event))
+    list(reader.add(event))
+    before = [reader._messages[0], reader._messages[0]["content"], reader._messages[0]["parts"]]
+    before += [reader._messages[0]["other"]["text"], reader._logprobs[0]["content"]]
+    for _ in range(1000):
+        list(reader.add(event))
+    after = [reader._messages[0], reader._messages[0]["content"], reader._messages[0]["parts"]]
+    after += [reader._messages[0]["other"]["text"], reader._logprobs[0]["content"]]
+    assert list(map(id, before)) == list(map(id, after))
+    list(reader.add(json.dumps({"choices": [{"finish_reason": "stop"}]}).encode()))
+    [draft] = reader.reply().drafts
+    assert draft.message["content"] == "x" * 1002
+    assert draft.message["parts"] == [1] * 1002
+    assert draft.message["other"] == {"text": "y" * 1002}
+    assert draft.logprobs == {"content": [2] * 1002}
+
+
 @given(WORDS, WORDS)
 def test_the_prior_of_a_filled_prompt_is_found(findings, impression):
     """What `fill` put into P3 and P3-hardened comes out again, marks inside a report or not."""

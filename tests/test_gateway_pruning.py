@@ -12,8 +12,8 @@ pytest.importorskip("httpx", reason="the gateway needs tabon[gateway]")
 pytest.importorskip("fastapi", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
-from gateway_upstream import Act, Upstream, gateway, patiently, written  # noqa: E402
-from service_server import bank, queries  # noqa: E402
+from gateway_upstream import Act, Upstream, gateway, written  # noqa: E402
+from service_server import PATIENCE, bank, queries, until  # noqa: E402
 
 ASK = {"model": "up-1", "messages": [{"role": "user", "content": "Write the report."}], "seed": 0}
 POINTS = (8, 16)
@@ -21,7 +21,7 @@ POINTS = (8, 16)
 
 def ask(address, record, **options):
     """Ask with the real client."""
-    one = openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0, timeout=30)
+    one = openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0, timeout=PATIENCE)
     extra = {"tabon": {"prior": record["prior"]}}
     return one.chat.completions.create(**ASK, **options, extra_body=extra)
 
@@ -65,7 +65,7 @@ def test_what_is_stopped_is_what_the_library_stops(number):
         ]
         assert [own["distances"][place] for place in stopped] == [None] * len(stopped)
         assert found.choices[0].message.content == written(record)[wanted.selected]
-        assert patiently(lambda: up.closed == len(stopped)), (up.closed, stopped, up.words, up.running)
+        until(lambda: up.closed == len(stopped), "those that were stopped are closed, and no others")
         assert up.words < sum(len(text.split(" ")) for text in written(record))
         assert [body.get("n") for _, _, body in up.calls] == [None] * 5
 
@@ -78,7 +78,7 @@ def test_pruning_saves_words_and_streams_on():
             with gateway(up, prune=prune, prune_points=POINTS) as address:
                 chunks = list(ask(address, record, stream=True))
             assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) in written(record)
-            assert patiently(lambda: up.running == 0)
+            until(lambda: up.running == 0, "no call is left")
             words[prune] = up.words
     assert words[True] < 0.8 * words[False]
 

@@ -119,9 +119,9 @@ def _query(record: Mapping[str, Any], own: Mapping[str, Any], limits: Limits) ->
     asked: dict[str, Any] = {"id": "gateway", "patient": own.get("patient"), "prior": prior, "candidates": []}
     try:
         query = query_from_body(json.dumps(asked).encode(), limits)
-        load_of(query, limits)  # here no draft is paid for yet
     except ServiceError as error:
         raise bad_request(f"{error.message}; see docs/gateway.md", "tabon") from None
+    load_of(query, limits)  # here no draft is paid for yet
     return query
 
 

@@ -52,7 +52,7 @@ LONGEST_TOKEN: Final = 4096
 DRAINED: Final = 8  # bodies' worth of refused bytes that are read away, so that the answer arrives
 DRAIN_SECONDS: Final = 2.0
 _HOST: Final = re.compile(
-    r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[\w.-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE
+    r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[\w.-]+))(?::[0-9]{0,5})?", re.ASCII | re.IGNORECASE
 )
 access = logging.getLogger("tabon.service.access")
 log = logging.getLogger(__name__)

@@ -25,6 +25,7 @@ SHORT: Final = 256  # characters of an id or a patient
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # possessive: linear whatever the bytes
 _MARK = re.compile(r"[^\w\s,\-]|[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
 _PIECE = re.compile(r"[A-Za-z]{1,4}|[^\sA-Za-z]")  # about a token of a language model
+LONGEST_SENTENCE: Final = 512  # tokens of a sentence that an encoder reads
 PAIRS: Final = 2_000_000  # of sentences that a batch compares: bounds its memory
 _STEP = np.zeros(256, dtype=np.int8)
 _STEP[list(b"[{")] = 1
@@ -103,7 +104,8 @@ def load_of(query: Query, limits: Limits) -> float:
     texts = [text for _, report in _places(query) for text in (report.findings, report.impression)]
     pieces = sum(map(_pieces, texts))
     if pieces > limits.pieces:  # a sentence that several drafts share is encoded once
-        pieces = sum(map(_pieces, {sentence for text in texts for sentence in split_sentences(text)}))
+        sentences = {sentence for text in texts for sentence in split_sentences(text)}
+        pieces = sum(min(_pieces(sentence), LONGEST_SENTENCE) for sentence in sentences)
     if pieces > limits.pieces:
         raise ServiceError(
             413,
