@@ -16,6 +16,7 @@ from tabon.gateway import GatewaySettings, gateway_door
 from tabon.reports import report_from_record
 from tabon.service import fenced_app
 from tabon.service.fences import fence_settings
+from waiting import until_async
 
 TEXT = "Findings: Clear lungs, draft {number}. No effusion.\nImpression: Normal, draft {number}."
 USAGE = {
@@ -55,6 +56,7 @@ class Upstream:
     script: list = field(default_factory=list)
     knows_n: object = True  # True, or a status, or "fewer": one choice whatever n says
     pause: float = 0.0  # seconds before each word of a stream
+    together: int = 0  # streams go on when so many calls have run at the same time
     refuses: object = None  # a function of the body: whether it is answered with 400
     message: dict | None = None  # sent instead of a text
     usage: dict = field(default_factory=lambda: USAGE)
@@ -182,6 +184,7 @@ class Upstream:
         pieces = [self._text(body, index).split(" ") for index in range(count)]
         for index in range(count):
             await self._event(writer, self._choice(index, {"role": "assistant", "content": ""}))
+        await until_async(lambda: self.most_running >= self.together, "enough calls run at the same time")
         for step in range(max(map(len, pieces))):
             await asyncio.sleep(self.pause)
             if await self._broken(writer, act, step):

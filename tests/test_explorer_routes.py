@@ -13,7 +13,7 @@ pytest.importorskip("fastapi", reason="the extra `service` is not installed")
 pytest.importorskip("uvicorn", reason="the extra `service` is not installed")
 httpx = pytest.importorskip("httpx", reason="the extra `gateway` is not installed")
 
-from service_server import answerer, serving  # noqa: E402
+from service_server import PATIENCE, answerer, get, serving, until  # noqa: E402
 from tabon.engines.selecting import SelectionSettings  # noqa: E402
 from tabon.explorer import (  # noqa: E402
     ExplorerSettings,
@@ -47,7 +47,7 @@ def explorer(studies, *, token=None, page=PLAIN):
 
 def asking(address):
     """Return a client that is patient with a busy machine."""
-    return httpx.Client(base_url=address, timeout=60)
+    return httpx.Client(base_url=address, timeout=PATIENCE)
 
 
 def test_the_service_gives_what_the_export_holds():
@@ -167,9 +167,11 @@ def test_many_may_ask_at_once(monkeypatch):
     with explorer(studies) as address, ThreadPoolExecutor(8) as pool:
         numbers = [number % len(studies) for number in range(24)]
         found = pool.map(
-            lambda number: httpx.get(f"{address}/v1/explorer/studies/{number}", timeout=60), numbers
+            lambda number: httpx.get(f"{address}/v1/explorer/studies/{number}", timeout=PATIENCE), numbers
         )
-        chosen = pool.map(lambda _: httpx.post(f"{address}/v1/select", json=record, timeout=60), range(8))
+        chosen = pool.map(
+            lambda _: httpx.post(f"{address}/v1/select", json=record, timeout=PATIENCE), range(8)
+        )
         assert [answer.json()["number"] for answer in found] == numbers
         assert {answer.status_code for answer in chosen} == {200}
     assert set(most) == {1}
@@ -181,15 +183,15 @@ def test_who_waits_too_long_is_told_to_come_again(monkeypatch):
     monkeypatch.setattr(explorer_routes, "WAITING", 1)
     studies, go = made(simulated()[:2]), threading.Event()
     study = studies.study
-    monkeypatch.setattr(studies, "study", lambda number: (go.wait(30), study(number))[1])
+    monkeypatch.setattr(studies, "study", lambda number: (go.wait(PATIENCE), study(number))[1])
     with explorer(studies) as address, ThreadPoolExecutor(2) as pool:
-        both = list(pool.map(lambda _: httpx.get(f"{address}/v1/explorer/studies/0", timeout=60), range(2)))
+        both = list(
+            pool.map(lambda _: httpx.get(f"{address}/v1/explorer/studies/0", timeout=PATIENCE), range(2))
+        )
         assert [answer.status_code for answer in both] == [503, 503]
         assert {int(answer.headers["retry-after"]) for answer in both} <= {2, 5}
         go.set()
-        until = time.monotonic() + 30
-        while httpx.get(f"{address}/v1/explorer/studies/0", timeout=60).status_code != 200:
-            assert time.monotonic() < until
+        until(lambda: get(f"{address}/v1/explorer/studies/0").status_code == 200, "the study is there")
     assert go.is_set()
 
 
@@ -202,7 +204,7 @@ def test_a_failure_says_nothing_of_the_study(monkeypatch, caplog):
 
     monkeypatch.setattr(studies, "study", failing)
     with explorer(studies) as address:
-        answer = httpx.get(f"{address}/v1/explorer/studies/0", timeout=60)
+        answer = httpx.get(f"{address}/v1/explorer/studies/0", timeout=PATIENCE)
     assert answer.status_code == 500
     assert "CANARY" not in answer.text + caplog.text
 

@@ -27,7 +27,7 @@ pytest.importorskip("fastapi", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
 from gateway_upstream import TEXT, USAGE, Upstream, gateway, written  # noqa: E402
-from service_server import bank, queries  # noqa: E402
+from service_server import PATIENCE, bank, queries  # noqa: E402
 
 PAGE = Path(__file__).parents[1] / "docs/gateway.md"
 ASK = {"model": "up-1", "messages": [{"role": "user", "content": "Write the report."}]}
@@ -44,7 +44,7 @@ def running():
 
 def client(address, key="none"):
     """Return the real client, which does not ask again by itself."""
-    return openai.OpenAI(base_url=f"{address}/v1", api_key=key, max_retries=0, timeout=60)
+    return openai.OpenAI(base_url=f"{address}/v1", api_key=key, max_retries=0, timeout=PATIENCE)
 
 
 def picked(record):
@@ -177,7 +177,7 @@ def test_an_abstention_is_no_error(running, stream):
 def test_a_model_that_knows_no_n_is_remembered():
     """After one refusal each draft has its own call, with its own seed, all at the same time."""
     for knows_n in (400, 422, "fewer"):
-        with Upstream(knows_n=knows_n, pause=0.01) as up, gateway(up) as address:
+        with Upstream(knows_n=knows_n, together=5) as up, gateway(up) as address:
             found = client(address).chat.completions.create(**ASK, seed=7)
             asked = [body.get("n") for _, _, body in up.calls]
             first = 1 if knows_n == "fewer" else 0
@@ -203,7 +203,7 @@ def test_other_fields_go_to_the_upstream_as_they_are(running):
     body = {**ASK, **fields, "tabon": {"drafts": 1}, "n": None, "stream": None, "stream_options": None}
     headers = {"content-type": "application/json"}
     found = httpx.post(
-        f"{address}/v1/chat/completions", content=json.dumps(body), headers=headers, timeout=60
+        f"{address}/v1/chat/completions", content=json.dumps(body), headers=headers, timeout=PATIENCE
     )
     assert found.status_code == 200
     assert up.calls[-1][2] == {**ASK, **fields}
@@ -251,10 +251,10 @@ def test_keys_go_where_they_belong(monkeypatch):
         with Upstream() as up, gateway(up, token=service_token, **settings) as address:
             headers = {"authorization": f"Bearer {token}"}
             sent = httpx.post(
-                f"{address}/v1/chat/completions", json=ASK, headers=headers, trust_env=False, timeout=60
+                f"{address}/v1/chat/completions", json=ASK, headers=headers, trust_env=False, timeout=PATIENCE
             )
             assert sent.status_code == 200
-            listed = httpx.get(f"{address}/v1/models", headers=headers, trust_env=False, timeout=60)
+            listed = httpx.get(f"{address}/v1/models", headers=headers, trust_env=False, timeout=PATIENCE)
             assert listed.json()["data"][0]["id"] == "up-1"
             assert [headers.get("Authorization") for _, headers, _ in up.calls] == [wanted] * 2
             assert up.calls[0][1]["User-Agent"].startswith("tabon-gateway/")
@@ -281,7 +281,7 @@ def test_the_command_of_the_page_works(running):
     [command] = blocks("sh")
     words = shlex.split(command.replace("http://127.0.0.1:8765", address))
     assert words[0] == "curl"
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=True)
     found = json.loads(done.stdout)
     assert found["choices"][0]["message"]["content"] == TEXT.format(number=found["tabon"]["selected"])
     assert len(found["tabon"]["distances"]) == 3

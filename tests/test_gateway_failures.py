@@ -294,7 +294,7 @@ def test_more_than_there_is_room_for():
         up.let_go()
         assert first.result().status_code == 200  # asked again
         assert ask(address).status_code == 200
-    with Upstream(knows_n=400, pause=0.02) as up, gateway(up, calls=2) as address:
+    with Upstream(knows_n=400, together=2) as up, gateway(up, calls=2) as address:
         assert ask(address, stream=True).status_code == 200
         assert (up.most_running, len(up.calls)) == (2, 6)
 
@@ -337,7 +337,7 @@ def test_one_clients_parameters_do_not_change_what_others_get():
         assert [call[2].get("n") for call in up.calls[-5:]] == [None] * 5  # this is remembered
 
 
-@pytest.mark.parametrize("count", [1.7e308, 10**400, -5, -(10**400)])
+@pytest.mark.parametrize("count", [1.7e308, 10**400, -5, -(10**400)], ids=["float", "int", "-5", "-int"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_counts_that_cannot_be_are_left_out(count, stream):
     """Whatever an upstream says of its usage, the sum is JSON, and counts."""

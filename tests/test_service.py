@@ -4,7 +4,6 @@ import asyncio
 import json
 import signal
 import socket
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -242,10 +241,8 @@ def test_sigterm_does_not_wait_for_idle_connections(tmp_path):
         ):
             half.sendall(b"POST /v1/select HTTP/1.1\r\nHost: ")
             assert kept.get(f"{running.address}/healthz").status_code == 200
-            start = time.monotonic()
             running.process.send_signal(signal.SIGTERM)
-            running.process.wait(PATIENCE)
-            assert time.monotonic() - start < 30  # the patience with requests in flight is 35
+            running.process.wait(PATIENCE)  # with requests in flight it would wait for longer
 
 
 def test_the_command_serves_and_says_what_it_is(tmp_path):

@@ -138,8 +138,7 @@ class Gatherer:
 def _kind(asked: Asked) -> bytes:
     """Return a digest of a request's parameters."""
     shown = {key: value for key, value in asked.body.items() if key not in {"messages", "seed"}}
-    facts = [asked.drafts, asked.stream, shown]
-    return blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).digest()
+    return blake2b(json.dumps([asked.drafts, shown], sort_keys=True).encode(), digest_size=16).digest()
 
 
 def _asking(asked: Asked, call: Call, drafts: int, place: int = 0) -> Call:
