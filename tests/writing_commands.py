@@ -1,6 +1,7 @@
 """Commands that write files, with small inputs: for tests of what may happen to a file meanwhile."""
 
 import json
+from pathlib import Path
 
 from click.testing import CliRunner
 
@@ -36,6 +37,7 @@ SEVERAL_FILES = {"bank index", "cohort", "simulate", "table"}
 
 def make_inputs(folder):
     """Write what the commands read."""
+    folder = Path(folder)
     write_simulated(folder, SimulationSettings(patients=80, num_candidates=3))
     rows = (
         f"p{patient},2020-0{visit}-01,FINDINGS: Edema {patient} {visit}. IMPRESSION: Edema.,PA"

@@ -34,7 +34,7 @@ def damaged(data, rng):
 
 
 def test_a_damaged_store_gives_right_vectors_or_none(tmp_path):
-    """Each vector that is read is the right one, bit for bit; what is missing can be written, or is refused."""
+    """Each vector that is read is the right one; what is missing can be written, or the store is refused."""
     rng, path, vectors = seeded("damaged stores"), tmp_path / "s.sqlite", HASHING.encode(TEXTS)
     SentenceStore(path).write(PRINT, TEXTS, vectors)
     whole, expected = path.read_bytes(), dict(zip(TEXTS, vectors, strict=True))
