@@ -49,7 +49,7 @@ PARTS = {  # and the tests that a mutant of each must pass, with the doctests of
         "test_selector.py::test_a_draft_that_lacks_a_section_has_the_worst_distance_there",
     ),
     "nearest": ("test_nearest.py",),
-    "bank_files": ("test_bank_files.py", "test_bank.py"),
+    "bank_files": ("test_files_of_arrays.py",),
     "generation.journal": ("test_generation_journal.py",),
     "statistics": ("test_statistics.py",),
     "evaluation.comparing": ("test_evaluation.py",),
