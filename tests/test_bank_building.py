@@ -17,7 +17,7 @@ from tabon import Report, Transition, TransitionBank, bank_building, bank_parts
 from tabon.bank import build_bank_file
 from tabon.bank_files import bank_file, write_bank_file
 from tabon.bank_parts import Patients, Provenance, bank_arrays, name_hash
-from tabon.errors import BadInputError
+from tabon.errors import BadInputError, BankDamagedError
 from tabon.records import transition_from_record
 from tabon.simulate import SimulationSettings, simulate_transitions
 
@@ -159,3 +159,49 @@ def test_membership_reads_no_provenance():
     assert "a" in made
     assert "b" not in made
     assert len(made) == 1
+
+
+WRITINGS = ["p1", "P1", " p1", "p1 ", "p1\n", "\uff501", "P\uff11"]
+
+
+@pytest.mark.parametrize("written", WRITINGS)
+@pytest.mark.parametrize("letters", [False, True], ids=["now", "format 3"])
+def test_a_patient_is_known_however_the_name_is_written(tmp_path, written, letters):
+    """Case, width and blanks make no other patient, on either side, in banks of the format before too."""
+    bank = TransitionBank.build(
+        [replace(one, facts={**one.facts, "patient": written}) for one in TRANSITIONS[:3]], encoder="hashing"
+    )
+    facts = {"format": 4, "fingerprint": dict(bank.fingerprint), "zero_shares": dict(bank.zero_shares)}
+    arrays = dict(bank_arrays(bank.table, bank.pairs, bank.provenance))
+    if letters:  # as it was written then: hashes of the names by the letter
+        facts["format"], arrays["patients"] = 3, np.array([name_hash(written)], dtype=np.uint64)
+    write_bank_file(tmp_path / "b", bank_file(facts, arrays))
+    loaded = TransitionBank.load(tmp_path / "b")
+    loaded.check_provenance()
+    assert all(name in loaded.patients for name in WRITINGS)
+    assert not any(name in loaded.patients for name in ("p11", "p2", "p 1", "", None, 1))
+    assert (len(loaded.patients), list(loaded.patients)) == (1, [written])
+
+
+def test_numbers_and_strings_name_the_same_patient():
+    """Patient 7 of a bank is patient "7" of a query."""
+    made = [replace(one, facts={"patient": 7}) for one in TRANSITIONS[:2]]
+    assert "7" in TransitionBank.build(made, encoder="hashing").patients
+
+
+@pytest.mark.parametrize("fault", ["patients", "ids", "line"])
+def test_verifying_reads_the_provenance(tmp_path, fault):
+    """Hashes of other patients, an id that occurs twice and a line without id are found behind right sums."""
+    bank = TransitionBank.build(TRANSITIONS, encoder="hashing")
+    facts = {"format": 4, "fingerprint": dict(bank.fingerprint), "zero_shares": dict(bank.zero_shares)}
+    rows = [dict(row) for row in bank.provenance]
+    if fault == "ids":
+        rows[1]["id"] = rows[0]["id"]
+    elif fault == "line":
+        rows[1]["id"] = 7
+    provenance = Provenance.of(rows)
+    patients = bank._file.arrays["patients"][fault == "patients" :]
+    arrays = dict(bank_parts.array_parts(bank.table, bank.pairs, provenance, patients))
+    write_bank_file(tmp_path / "b", bank_file(facts, arrays))
+    with pytest.raises(BankDamagedError, match=r"patients are not|have one id|no object with an id"):
+        TransitionBank.load(tmp_path / "b").check_provenance()

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from array_files import Crafted
 from tabon import TransitionBank, atomic_files
-from tabon.bank_files import bank_file, read_bank_file, write_bank_file
+from tabon.bank_files import MAX_HEADER, bank_file, read_bank_file, write_bank_file
 from tabon.errors import BadInputError, BankDamagedError, TabonError
 from tabon.records import transition_from_record
 from tabon.simulate import SimulationSettings, simulate_transitions
@@ -115,6 +116,69 @@ def test_what_is_no_bank_is_refused(tmp_path, name):
     (tmp_path / "text").write_text("not a bank, but quite long enough to be read as one, or so it seems")
     with pytest.raises(TabonError):
         TransitionBank.load(tmp_path / name)
+
+
+SPECIAL = """
+    import os, socket, sys
+    from pathlib import Path
+    from tabon import TransitionBank
+    from tabon.errors import TabonError
+    path = Path(sys.argv[1])
+    if sys.argv[2] == "pipe":
+        os.mkfifo(path)
+    elif sys.argv[2] == "socket":
+        os.chdir(path.parent)  # the name of a socket may not be long
+        socket.socket(socket.AF_UNIX).bind(path.name)
+    else:
+        path.mkdir()
+    try:
+        TransitionBank.load(path)
+    except TabonError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "folder"])
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path, kind):
+    """A pipe that nobody writes to, a socket and a folder are refused at once, in one sentence."""
+    command = [sys.executable, "-c", textwrap.dedent(SPECIAL), tmp_path / "b", kind]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\n") == 1
+    assert "it is not a regular file" in done.stdout
+
+
+def test_a_header_has_its_bound(whole, tmp_path):
+    """A header of 16 MiB with right sums is read, one that is longer is not."""
+    path, made = tmp_path / "b", Crafted.of(whole)
+    path.write_bytes(made.data(room=MAX_HEADER))
+    assert len(TransitionBank.load(path)) == len(TRANSITIONS)
+    path.write_bytes(made.data(room=MAX_HEADER + 1))
+    with pytest.raises(BankDamagedError, match="its header is cut off"):
+        TransitionBank.load(path)
+
+
+def test_a_number_of_the_file_is_never_allotted_unchecked(whole, tmp_path):
+    """An offset of 10^12 behind right sums asks for no memory: it is refused."""
+    path, made = tmp_path / "b", Crafted.of(whole)
+    offsets = TransitionBank.build(TRANSITIONS, encoder="hashing").pairs["findings"].prior.offsets.copy()
+    offsets[3] = 10**12
+    made.put("findings.prior.offsets", offsets.astype("<i8"))
+    path.write_bytes(made.data())
+    with pytest.raises(BankDamagedError, match="its sentence sets do not fit its sentences"):
+        TransitionBank.load(path, verify=False)
+
+
+def test_a_bank_that_is_held_outlives_its_file(whole, tmp_path):
+    """Held in memory, a bank does not change with its file, and cannot be written to."""
+    path = tmp_path / "b"
+    path.write_bytes(whole)
+    held = TransitionBank.load(path, in_memory=True)
+    os.truncate(path, 0)
+    assert [row["id"] for row in held.provenance] == [one.id for one in TRANSITIONS]
+    assert not held.table.vectors.flags.writeable
+    held.save(path)
+    assert path.read_bytes() == whole
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=5), st.integers(0, 40), max_size=5))

@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from array_files import Crafted
+from tabon.errors import BadInputError
 from tabon.nearest import pair_distances
 from tabon.search import codes as codes_module
 from tabon.search.codes import FEWEST, Codes, can_code, trained_coder
@@ -174,6 +176,20 @@ def test_an_index_file_keeps_codes_and_says_what_they_find(tmp_path):
     assert recall > 0.97
     told = file.facts["ivf"]
     assert 0.98 <= told["codes"]["recall"] <= told["recall"]
+
+
+@pytest.mark.parametrize("part", ["codes", "code_basis", "code_points"])
+def test_codes_that_cannot_be_are_refused(tmp_path, part):
+    """Behind right sums, axes that are no axes, points that are no numbers and codes of another size."""
+    rows = crowded(6, 4000, 64)
+    moves = Transitions(rows, np.zeros(len(rows), dtype=bool))
+    write_index(tmp_path / "x", [Block(np.arange(4000), moves)], dimension=64, facts={}, ivf_from=0)
+    array = read_index(tmp_path / "x", verify=True).arrays[part]
+    made = Crafted.of((tmp_path / "x").read_bytes())
+    made.put(part, array[:, :-1].copy() if part == "codes" else np.full_like(array, np.nan))
+    (tmp_path / "x").write_bytes(made.data())
+    with pytest.raises(BadInputError, match="is not a whole tabon index"):
+        read_index(tmp_path / "x", verify=False)
 
 
 def test_few_rows_have_no_codes(tmp_path):

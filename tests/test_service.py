@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 import socket
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -22,6 +23,7 @@ from tabon.engines.selecting import SelectionSettings, answer
 from tabon.explain import explain
 from tabon.explorer.records import NOTICE
 from tabon.records import query_from_record
+from tabon.search.files import IndexFiles
 from tabon.service import AnswerSettings, answerer_of
 from tabon.service.batching import Batcher, BatchSettings
 from tabon.service.metrics import Metrics
@@ -435,3 +437,28 @@ def test_a_worker_outlives_whatever_an_answer_does():
             batcher.submit(bad).result(PATIENCE)
     assert batcher.submit("good").result(PATIENCE) == "GOOD"
     batcher.close(PATIENCE)
+
+
+@pytest.mark.parametrize("how", [["cp"], ["truncate", "-s", "0"], ["truncate", "-s", "5000"]], ids=" ".join)
+@pytest.mark.parametrize("search", [False, True], ids=["bank", "index"])
+def test_what_is_served_may_be_written_over(tmp_path, how, search):
+    """A copy over the bank or its index, or a cut, does not end the service: it answers as before."""
+    path, other, index = tmp_path / "bank", tmp_path / "other", tmp_path / "index"
+    bank().save(path)
+    options = []
+    if search:
+        pytest.importorskip("faiss", reason="FAISS is not installed")
+        IndexFiles(f"index:{index}").prepare(bank(), ["novelty"])
+        options = ["--search", f"index:{index}"]
+    other.write_bytes(b"TABONBK1" + bytes(3000))
+    code = "from tabon.cli.serve import serve_command; serve_command()"
+    with program(["-c", code, "--bank", str(path), "--port", "0", *options], tmp_path) as running:
+        before = [post(f"{running.address}/v1/select", json=query) for query in queries()[:2]]
+        for file in [path, *index.glob("*")]:
+            subprocess.run([*how, *([other] if how == ["cp"] else []), file], check=True)
+        after = [post(f"{running.address}/v1/select", json=query) for query in queries()[:2]]
+        more = post(f"{running.address}/v1/explain", json=queries()[2])
+        assert [one.content for one in after] == [one.content for one in before]
+        assert {one.status_code for one in (*before, *after, more)} == {200}
+        assert more.json()
+        assert running.process.poll() is None

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def place(request, tmp_path_factory):
     bank.save(folder / "bank")
     IndexFiles(f"index:{folder / 'index'}?ivf={request.param}").prepare(bank, ["novelty"])
     shutil.copytree(folder / "index", folder / "whole")
-    queries = (json.dumps(one) + "\n" for one in simulate_queries(SETTINGS, "test"))
+    queries = (json.dumps(one) + "\n" for one in islice(simulate_queries(SETTINGS, "test"), 3))
     (folder / "queries.jsonl").write_text("".join(queries))
     return folder
 

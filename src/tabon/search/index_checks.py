@@ -28,6 +28,7 @@ from tabon.bank_files import (
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
 from tabon.reports import Section
+from tabon.search.ivf import ALL
 from tabon.search.scanning import to_single
 from tabon.search.sketching import sketched
 from tabon.sentence_sets import Ids
@@ -47,7 +48,7 @@ INDEX = FileKind(
     ),
 )
 
-IVF: Pattern = {"cells": is_count, "margin": is_number}
+IVF: Pattern = {"cells": is_count, "margin": lambda value: is_number(value) and 0 <= value <= ALL}
 FACTS: Pattern = {
     "dimension": is_count,
     "rows": is_count,

@@ -7,7 +7,6 @@ the end. The entry is written last and names the collection, so a collection tha
 is half there is never asked.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from logging import NullHandler, getLogger
 from threading import RLock
@@ -74,7 +73,7 @@ class MilvusService:
         self.place = f"Milvus at {host}:{port}"
         self._address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         self._user = unquote(parts.username or "")
-        self._password = unquote(parts.password or "") or os.environ.get("MILVUS_PASSWORD", "")
+        self._password = unquote(parts.password or "")
         self._database = unquote(parts.path.strip("/"))
         self._client: Any = None
         self._counted: set[str] = set()  # collections that this connection found whole

@@ -6,7 +6,6 @@ part of it. A search is a scan of the table, ordered by inner product; an
 approximate index on the table is not used.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import RLock
@@ -54,7 +53,7 @@ class PgvectorService:
         """Read the URL, which libpq knows how to read."""
         self._psycopg = require("psycopg", extra="postgres", feature=FEATURE)
         self._url, facts = url, _facts_of(self._psycopg, url)
-        self._password = facts.get("password") or os.environ.get("PGPASSWORD")  # as libpq takes it
+        self._password = facts.get("password")
         self.place = f"PostgreSQL at {facts.get('host', 'localhost')}:{facts.get('port', DEFAULT_PORT)}"
         self._options = {name: value for name, value in CONNECT.items() if name not in facts}
         self._connection: Any = None
