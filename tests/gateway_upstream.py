@@ -32,8 +32,8 @@ CHUNK = {"id": "chatcmpl-up", "object": "chat.completion.chunk", "created": 5, "
 class Act:
     """What happens to one call."""
 
-    kind: str = "answer"  # or status, body, hang, reset; in a stream cut, stall, garbage, error-event
-    status: int = 200
+    kind: str = "answer"  # or status, body, raw, hang, reset; in a stream cut, stall, garbage, error-event
+    status: int = 200  # 0: the body is all that is sent, head included
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
     after: int = 3  # words before a cut, a hang in the middle or an error event
@@ -139,7 +139,7 @@ class Upstream:
         elif act.kind == "hang":
             await self._let_go.wait()
             writer.transport.abort()
-        elif act.kind in {"status", "body"}:
+        elif act.kind in {"status", "body", "raw"}:
             await self._send(writer, act.status, act.body, act.headers)
         elif self.refuses is not None and self.refuses(body):
             await self._send(writer, 400, b'{"error": {"message": "not these parameters"}}')
@@ -173,7 +173,8 @@ class Upstream:
     async def _send(self, writer, status, body, headers=()):
         lines = [f"HTTP/1.1 {status} X", "Content-Type: application/json", f"Content-Length: {len(body)}"]
         lines += [f"{name}: {value}" for name, value in headers]
-        writer.write("\r\n".join([*lines, "Connection: close", "", ""]).encode() + body)
+        head = "\r\n".join([*lines, "Connection: close", "", ""]).encode() if status else b""
+        writer.write(head + body)
         await writer.drain()
 
     async def _stream(self, writer, body, act):

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from tabon import Selection, TransitionBank
 from tabon.cli import main
-from tabon.demo_page import Row, demo_page
+from tabon.demo_page import POLICY, Row, demo_page
 from tabon.distances import DISTANCES
 from tabon.scoring import AGGREGATES
 
@@ -105,7 +105,15 @@ def test_the_page_has_no_script_and_nothing_from_elsewhere(shown):
     page.feed(text)
     assert not page.tags & {"script", "link", "img", "iframe"}
     assert page.links == []
-    assert "http" not in text
+    assert "://" not in text
+
+
+def test_the_page_forbids_all_loading(shown):
+    """Its policy, which stands before all else, lets nothing in but its own styles."""
+    _, folder = shown
+    head = (folder / "report.html").read_text().partition("<style>")[0]
+    assert f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">' in head
+    assert POLICY.startswith("default-src 'none'; style-src 'unsafe-inline';")
 
 
 def test_the_page_escapes_every_text():

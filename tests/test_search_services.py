@@ -23,7 +23,7 @@ from tabon.errors import BadInputError, SearchServiceError, TabonError
 from tabon.nearest import ExactIndex, distinct_rows
 from tabon.records import query_from_record, transition_from_record
 from tabon.reports import SECTIONS
-from tabon.search.milvus import MilvusSearch
+from tabon.search.milvus import MilvusSearch, MilvusService
 from tabon.search.pgvector import PgvectorSearch
 from tabon.search.remote import Filled, Layout, RemoteIndex, name_of
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
@@ -467,6 +467,53 @@ def test_a_wrong_password_is_not_shown(postgres, bank):
     with pytest.raises(SearchServiceError, match="authentication failed") as caught:
         PgvectorSearch(wrong).section(TransitionBank.load(bank), "findings", "novelty")
     assert "wr0ng-Word" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_passwords_may_come_from_the_environment(postgres, bank, monkeypatch, tmp_path):
+    """PostgreSQL takes PGPASSWORD and a password file; a wrong one is not shown."""
+    bare = postgres.url.replace(f":{PASSWORD}@", "@")
+    loaded = TransitionBank.load(bank)
+
+    def reached():
+        with pytest.raises(TabonError) as caught:  # nothing was filled there under this name
+            PgvectorSearch(bare).section(loaded, "findings", "mean-shift")
+        return "authentication failed" not in str(caught.value) and "no password" not in str(caught.value)
+
+    assert not reached()
+    monkeypatch.setenv("PGPASSWORD", "wr0ng-Word")
+    with pytest.raises(SearchServiceError, match="authentication failed") as caught:
+        PgvectorSearch(bare).section(loaded, "findings", "mean-shift")
+    assert "wr0ng-Word" not in "".join(traceback.format_exception(caught.value))
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    assert reached()
+    monkeypatch.delenv("PGPASSWORD")
+    file = tmp_path / "pgpass"
+    file.write_text(f"*:*:*:*:{PASSWORD}\n")
+    file.chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(file))
+    assert reached()
+
+
+def test_milvus_takes_its_password_from_the_environment(monkeypatch):
+    """MILVUS_PASSWORD is used where the URL has none; it is as hidden as one in the URL."""
+    pytest.importorskip("pymilvus")
+    given = {}
+
+    class Client:
+        def __init__(self, _, **options):
+            given.update(options)
+            raise MilvusException(message=f"refused {options['password']}")
+
+    from pymilvus import MilvusException
+
+    monkeypatch.setenv("MILVUS_PASSWORD", "hush-Word")
+    service = MilvusService("milvus://someone@127.0.0.1:1/wards")
+    monkeypatch.setattr(service._milvus, "MilvusClient", Client)
+    with pytest.raises(SearchServiceError) as caught:
+        service.find("x")
+    assert (given["user"], given["password"]) == ("someone", "hush-Word")
+    assert "hush-Word" not in str(caught.value)
+    assert MilvusService(f"milvus://a:{PASSWORD}@h")._password == PASSWORD
 
 
 @pytest.mark.parametrize(
