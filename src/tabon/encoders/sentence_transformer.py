@@ -52,7 +52,7 @@ class SentenceTransformerEncoder:
         self._name, self._model = name, load_model(folder)
         with reading(folder):
             limit = int(self._model.max_seq_length or 0)
-            dimension = int(self._model.get_embedding_dimension())
+            self._dimension = int(self._model.get_embedding_dimension())
             tokenizer = _tokenizer(self._model, limit)
         self._on_gpu = self._devices != ("cpu",)
         self._tokenising = tokenising(tokenizer, TOKEN_PROCESSES if self._on_gpu else 0)
@@ -69,7 +69,7 @@ class SentenceTransformerEncoder:
             revision=revision,
             weights=weights,
             settings=settings_hash(folder),
-            dimension=dimension,
+            dimension=self._dimension,
             max_tokens=limit,
             precision=self._forwards[0][0].precision + self._measured_error(where),
             batching=self._batching(),
@@ -93,7 +93,7 @@ class SentenceTransformerEncoder:
 
     def _rows(self, sentences: list[str], forwards: tuple[tuple[Forward, str], ...], tokens: int) -> Matrix:
         """Tokenise, put into batches, and run them on these copies of the model in turn."""
-        rows = np.empty((len(sentences), int(self._model.get_embedding_dimension())), dtype=np.float32)
+        rows = np.empty((len(sentences), self._dimension), dtype=np.float32)
         put_together = forwards[0][0].batches
         order = _order(sentences, put_together)
         with (
@@ -123,8 +123,8 @@ class SentenceTransformerEncoder:
         try:
             with self._torch.inference_mode():
                 vectors = work.forward(ids, work.batch.groups)[: len(work.batch.positions)]
-            rows: Matrix = vectors.cpu().numpy()
-        except (RuntimeError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+            rows: Matrix = vectors.cpu().numpy().reshape(len(work.batch.positions), self._dimension)
+        except Exception as error:  # a library that meets settings of another model raises anything
             raise EncoderError(
                 f"the encoder {self._name} failed on a batch ({type(error).__name__}); check that its files "
                 "fit each other and that there is memory enough"

@@ -62,7 +62,12 @@ def tokenising(tokenizer: Any, processes: int) -> Tokenising:  # noqa: ANN401  #
 def tokenise(tokenizer: Any, sentences: Sequence[str]) -> Tokens:  # noqa: ANN401
     """Return the token ids of each sentence; what is not UTF-8 becomes a question mark."""
     texts = [sentence.encode("utf-8", "replace").decode() for sentence in sentences]
-    rows = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts)]
+    try:
+        rows = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts)]
+    except Exception as error:  # tokenizers raises nothing narrower
+        raise EncoderError(
+            f"the encoder's tokenizer failed ({type(error).__name__}); check that its tokenizer.json is whole"
+        ) from error
     ids = np.fromiter((number for row in rows for number in row), dtype=np.int32)
     return Tokens(ids, np.fromiter(map(len, rows), dtype=np.int32, count=len(rows)))
 
