@@ -51,8 +51,8 @@ def changed(draw, record, times=1):
     """Return a copy of JSON in which something was replaced, removed, added, or put in another place."""
     record = copy.deepcopy(record)
     for _ in range(times):
-        places = list(_places(record))
-        where, key = draw.choice(places)
+        places = [(where, key) for where, key, _ in _places(record)]
+        where, key = _any_depth(draw, record)
         what = draw.randrange(4)
         if what == 0 and isinstance(where, dict):
             where[draw.choice(("x", "", "format", key if isinstance(key, str) else "id"))] = value(draw)
@@ -88,12 +88,19 @@ def written(record):
     return json.dumps(record).encode()
 
 
-def _places(record):
-    """Yield every place of nested lists and objects as (container, key)."""
+def _any_depth(draw, record):
+    """Choose a place: first how deep, since most places are deep."""
+    places = list(_places(record))
+    depth = draw.randrange(1 + max(depth for *_, depth in places))
+    return draw.choice([(where, key) for where, key, at in places if at == depth])
+
+
+def _places(record, depth=0):
+    """Yield every place of nested lists and objects as (container, key, depth)."""
     for key in _keys(record):
-        yield record, key
+        yield record, key, depth
         if isinstance(record[key], dict | list):
-            yield from _places(record[key])
+            yield from _places(record[key], depth + 1)
 
 
 def _keys(record):
