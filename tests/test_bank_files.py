@@ -2,11 +2,6 @@
 
 import os
 import random
-import signal
-import subprocess
-import sys
-import textwrap
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from array_files import Crafted
+from budgets import budget, seeded
+from kills import forks
 from tabon import TransitionBank, atomic_files
 from tabon.bank_files import MAX_HEADER, bank_file, read_bank_file, write_bank_file
 from tabon.errors import BadInputError, BankDamagedError, TabonError
@@ -195,47 +192,27 @@ def test_what_is_written_is_read(tmp_path_factory, sizes):
     }
 
 
-WRITERS = """
-    import os, sys
-    import numpy as np
-    from pathlib import Path
-    from tabon.bank_files import bank_file, write_bank_file
-    path = Path(sys.argv[1])
-    for line in sys.stdin:  # each line: the generation to go on from, by a new writer
-        writer = os.fork()
-        if writer == 0:
-            generation = int(line)
-            while True:
-                generation += 1
-                filled = np.full(50_000, generation, dtype="<i8")
-                write_bank_file(path, bank_file({"generation": generation}, {"a": filled, "b": filled}))
-        print(writer, flush=True)
-        print(os.waitpid(writer, 0)[1], flush=True)
-"""
-KILLS = 200
+def write_generations(path, generation, count):
+    """Write some banks over each other; each is filled with its number."""
+    for number in range(generation + 1, generation + 1 + count):
+        filled = np.full(50_000, number, dtype="<i8")
+        write_bank_file(Path(path), bank_file({"generation": number}, {"a": filled, "b": filled}))
 
 
 def test_a_killed_writer_leaves_the_old_bank_or_the_new(tmp_path):
-    """Kill -9 at 200 random moments of rewriting: the file is always one whole generation."""
-    path, rng = tmp_path / "b.tabon", random.Random(0)
-    command = [sys.executable, "-c", textwrap.dedent(WRITERS), path]
-    filled = np.zeros(50_000, "<i8")
-    started = time.perf_counter()
-    write_bank_file(path, bank_file({"generation": 0}, {"a": filled, "b": filled}))
-    longest = max(0.03, 3 * (time.perf_counter() - started))  # a slow disk gets time to write at all
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writers:
-        for _ in range(KILLS):
+    """Kill -9 at a random step of rewriting: the file is always one whole generation."""
+    path, rng = tmp_path / "b.tabon", seeded("killed writer of banks")
+    write_generations(path, 0, 1)
+    with forks(tmp_path) as run:
+        steps = run("test_bank_files:write_generations", path, 1, 3).steps
+        for _ in range(budget(30, 500)):
             generation = read_bank_file(path).facts["generation"]
-            print(generation, file=writers.stdin, flush=True)
-            writer = int(writers.stdout.readline())
-            time.sleep(rng.uniform(0.0, longest))
-            os.kill(writer, signal.SIGKILL)
-            assert int(writers.stdout.readline()) == signal.SIGKILL
+            step = rng.randint(1, steps)
+            assert run("test_bank_files:write_generations", path, generation, 3, die_at=step).killed
             found = read_bank_file(path)
             values = np.concatenate([found.arrays["a"], found.arrays["b"]])
             assert np.unique(values).tolist() == [found.facts["generation"]]
-            assert found.facts["generation"] >= generation
-        writers.stdin.close()
+            assert generation <= found.facts["generation"] <= generation + 3
     assert read_bank_file(path).facts["generation"] > 10  # the writers did write
 
 
