@@ -2,6 +2,9 @@
 
 import os
 import random
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
