@@ -279,7 +279,7 @@ class ProviderServer:
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self.serve(self._ready.set)))
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(120)
         return self
 
     def __exit__(self, *_):

@@ -21,6 +21,7 @@ from tabon.generation.mistral_batch import MistralBatch
 from tabon.generation.prices import Budget, Price
 from tabon.generation.protocol import EncodedImage, GenerationError, Parameters, Request, TryAgainError
 from tabon.generation.running import Task
+from waiting import LIMIT
 
 PROVIDERS = {"gemini": GeminiBatch, "mistral": MistralBatch}
 PRICE = Price(1.0, 10.0)
@@ -65,7 +66,9 @@ def buy(folder, server, provider, count, *, made=None, cap=None, limits=QUICK, k
     journal = Journal(folder / "drafts.jsonl")
 
     async def whole():
-        batch = (made or PROVIDERS[provider])("m-1", api_key=key, base_url=server.url(provider), timeout=5)
+        batch = (made or PROVIDERS[provider])(
+            "m-1", api_key=key, base_url=server.url(provider), timeout=LIMIT
+        )
         try:
             budget = Budget(PRICE, spent=journal.cost, cap=cap)
             run = BatchRun(batch, journal, folder / "drafts.jsonl.batches", budget, limits)
@@ -353,7 +356,7 @@ def test_a_file_may_go_up_in_pieces():
     wide = EncodedImage(data=PNG + bytes(7 * 2**20), media_type="image/png", sha256="0")
 
     async def whole(server):
-        batch = GeminiBatch("m-1", api_key=KEY, base_url=server.url("gemini"), timeout=5)
+        batch = GeminiBatch("m-1", api_key=KEY, base_url=server.url("gemini"), timeout=LIMIT)
         (task,) = tasks(batch, 1)
         try:
             return await batch.submit("n", [("k", replace(task.request, image=wide))])

@@ -1,7 +1,6 @@
 """The official clients, against a loopback server that answers like the provider and checks the request."""
 
 import asyncio
-import gzip
 import logging
 import re
 import resource
@@ -9,8 +8,10 @@ import socket
 import subprocess
 import sys
 import traceback
+import zlib
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from tabon.generation.protocol import (
     Request,
     TryAgainError,
 )
+from waiting import LIMIT
 
 for name in ("google.genai", "mistralai.client", "openai"):
     pytest.importorskip(name, reason="the provider extras are not installed")
@@ -55,7 +57,7 @@ async def drawn(generator, requests):
         await generator.close()
 
 
-def ask(server, provider, *requests, model="model-1", key=KEY, timeout=10.0):
+def ask(server, provider, *requests, model="model-1", key=KEY, timeout=LIMIT):
     """Make the official client for this server, ask and close."""
 
     async def run():
@@ -184,9 +186,7 @@ def test_retry_after_may_be_missing(provider):
 def test_retry_after_may_be_a_date(provider):
     """The HTTP date form counts from now."""
     then = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
-    assert failure_of(provider, status(429, retry_after=then), TryAgainError).retry_after == pytest.approx(
-        60, abs=5
-    )
+    assert 0 <= failure_of(provider, status(429, retry_after=then), TryAgainError).retry_after <= 60
 
 
 def test_gemini_says_how_long_to_wait_in_the_body():
@@ -268,8 +268,9 @@ def test_a_redirect_is_not_followed(provider):
 @each_provider
 def test_a_hang_ends_at_the_timeout(provider):
     """A provider that never answers is one to try again."""
-    error = failure_of(provider, HANG, TryAgainError, timeout=1.5)  # a slow machine must reach the server
-    assert "1.5 s" in str(error)
+    with ProviderServer(script=[HANG]) as server, pytest.raises(TryAgainError, match=r"within 1\.5 s"):
+        ask(server, provider, timeout=1.5)
+    assert server.calls <= 1  # none where the machine was too slow to reach the server
 
 
 @each_provider
@@ -320,17 +321,23 @@ def test_a_body_that_is_no_answer_is_kept_as_malformed(provider, behaviour):
         assert answer.raw == '{"candidates": ['
 
 
+@cache
+def bomb():
+    """A little that unpacks to 400 MB."""
+    packer = zlib.compressobj(level=1, wbits=31)  # as gzip
+    return b"".join([*(packer.compress(bytes(10**6)) for _ in range(400)), packer.flush()])
+
+
 @each_provider
 @pytest.mark.parametrize("code", [200, 503])
 def test_a_compressed_answer_is_not_unpacked(provider, code):
     """A few megabytes that become gigabytes are refused in one sentence; no memory is taken for them."""
-    bomb = gzip.compress(bytes(1_000_000_000), 9)
     headers = (("Content-Type", "application/json"), ("Content-Encoding", "gzip"))
+    act = server_side.Behaviour(kind="body", status=code, body=bomb(), headers=headers)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    act = server_side.Behaviour(kind="body", status=code, body=bomb, headers=headers)
     error = failure_of(provider, act, TryAgainError if code == 503 else GenerationError)
     assert code == 503 or "compresses its answers" in str(error)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kilobytes
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kilobytes
 
 
 @each_provider
@@ -513,7 +520,7 @@ def test_many_calls_run_side_by_side(provider):
     """The client queues nothing: no call is answered before all 105 are there."""
 
     async def run(server):
-        generator = MAKERS[provider]("m", api_key=KEY, base_url=server.url(provider), timeout=30)
+        generator = MAKERS[provider]("m", api_key=KEY, base_url=server.url(provider), timeout=LIMIT)
         answers = await asyncio.gather(*(generator.generate(request_of(seed)) for seed in range(105)))
         await generator.close()
         return answers

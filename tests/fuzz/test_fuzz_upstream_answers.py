@@ -20,6 +20,7 @@ from tabon.generation.prices import Budget, Price
 from tabon.generation.protocol import TryAgainError
 from test_generation_journal import KEY as DRAFT
 from test_generation_providers import MAKERS, PROVIDERS, SECRETS, request_of
+from waiting import LIMIT
 
 CASES = budget(60, 2_000)  # of each provider
 TYPES = [
@@ -124,7 +125,7 @@ def test_hostile_answers_are_kept_or_told(tmp_path, provider):
     ]
 
     async def whole(server):
-        generator = MAKERS[provider]("m", api_key=KEY, base_url=server.url(provider), timeout=60)
+        generator = MAKERS[provider]("m", api_key=KEY, base_url=server.url(provider), timeout=LIMIT)
         try:
             return [await one(generator, seed) for seed in range(CASES)]
         finally:
