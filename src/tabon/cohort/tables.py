@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from io import BufferedReader, RawIOBase, TextIOWrapper
 from pathlib import Path
 from typing import IO, Any
@@ -24,6 +25,7 @@ FIELD_LIMIT = min(sys.maxsize, 2**31 - 1)  # a whole report may stand in one fie
 CHUNK = 2**18  # characters of a JSON text that are read at once
 LONGEST_VALUE = 2**24  # characters of one member of a JSON object; a longer one is taken for damage
 PACKED = 256  # bytes that are unpacked at once; a repetitive file may hold megabytes in them
+ALMOST = 0.8  # how much a column must look like the missing one to be named
 _DECODER = json.JSONDecoder()
 _BLANKS = re.compile(r"[ \t\r\n]+")
 
@@ -184,12 +186,18 @@ def read_parquet(path: Path, columns: Iterable[str] = ()) -> Iterator[Row]:
 
 
 def check_columns(path: Path, found: Iterable[str], wanted: Iterable[str]) -> None:
-    """Refuse a table by the name of the first column it lacks."""
-    names = list(found)
+    """Refuse a table by the name of the first column it lacks.
+
+    A column that looks like it is named; others are not: a table without a head has reports there.
+    """
+    names = list(map(str, found))
     for column in wanted:
         if column not in names:
-            shown = ", ".join(names[:40]) or "none"
-            raise BadInputError(f"{path} has no column {column!r} (it has: {shown}); check its version")
+            close = get_close_matches(column, names, n=1, cutoff=ALMOST)
+            hint = f", but {close[0]!r}" if close else ""
+            raise BadInputError(
+                f"{path} has no column {column!r} among its {len(names)}{hint}; check its version"
+            )
 
 
 @contextmanager
