@@ -26,7 +26,7 @@ EXPERIMENT = """
 title = "Two runs"
 
 [cohort]
-patients = 220
+patients = 100
 
 [[runs]]
 name = "Hasty P1"
@@ -224,7 +224,7 @@ def test_a_step_that_fails_is_not_remembered(tmp_path):
         (('title = "Two runs"', "title = "), "not TOML"),
         (('prompt = "p1"\n', ""), "no key 'prompt'"),
         (('prompt = "p1"', 'prompt = "P9"'), "simulated drafts have the prompts"),
-        (("patients = 220", 'folder = "cohort"'), "unknown kind of model 'hasty'"),
+        (("patients = 100", 'folder = "cohort"'), "unknown kind of model 'hasty'"),
     ],
 )
 def test_a_mistake_in_the_file_is_named(tmp_path, change, message):
@@ -236,7 +236,7 @@ def test_a_mistake_in_the_file_is_named(tmp_path, change, message):
 
 def real(text):
     """Return the experiment with a cohort folder and models that are asked."""
-    text = text.replace("patients = 220", 'folder = "cohort"').replace('prompt = "p', 'prompt = "P')
+    text = text.replace("patients = 100", 'folder = "cohort"').replace('prompt = "p', 'prompt = "P')
     return text.replace('model = "', 'command = "cat"\nmodel = "command:')
 
 
@@ -269,7 +269,7 @@ WRONG = {
     "samples": ("samples = 3", "samples = 0", "'samples' is 0"),
     "not a number": ("samples = 3", "temperature = nan", "drafts.temperature is no number"),
     "cap": ("samples = 3", "cap = -1", "'cap' is -1"),
-    "split": ("patients = 220", 'folder = "cohort"\nsplit = "x"', "unknown split 'x'"),
+    "split": ("patients = 100", 'folder = "cohort"\nsplit = "x"', "unknown split 'x'"),
     "same name": ('"Careful P3"', '"Hasty P1"', "two runs of one name"),
     "no name": ('"Careful P3"', '"/"', "'name' has no letter"),
     "noise": ("noise = 0.3", "noise = 3", "'noise' is 3"),
@@ -348,7 +348,7 @@ def test_drafts_are_bought_and_joined_where_the_cohort_is_real(tmp_path):
     write_simulated(tmp_path / "cohort", SimulationSettings(patients=60, splits=(0.7, 0.0, 0.3)))
     (tmp_path / "writer.py").write_text(WRITER, encoding="utf-8")
     command = f"{sys.executable} {tmp_path / 'writer.py'}"
-    text = EXPERIMENT.replace("patients = 220", 'folder = "cohort"')
+    text = EXPERIMENT.replace("patients = 100", 'folder = "cohort"')
     for model, prompt in (("hasty", "p1"), ("careful", "p3")):
         asked = f'model = "command:{model}"\ncommand = "{command}"\nprompt = "{prompt.upper()}"'
         text = text.replace(f'model = "{model}"\nprompt = "{prompt}"', asked)
