@@ -37,8 +37,7 @@ ODD = [None, True, 0, -1, 7.5, 1.7e308, 10**30, 10**400, "", "x", "\ud800", "\x0
        [None], {"a": {}}, [{"index": 10**9}], [{"index": -1}], {"index": True}, "word " * 900, ["x"] * 300,
        ]  # fmt: skip
 ODD_BODIES = [b"", b"null", b"[]", b'"x"', b"{", b"\xff\xfe", b"NaN", b'{"choices": NaN}', b"[" * 9000,
-              b"<html>", b'{"choices": [{"message": {"content": 1e999}}]}', b"9" * 5000,
-              b"\xef\xbb\xbf{}"]  # fmt: skip
+              b"<html>", b'{"choices": [{"message": {"content": 1e999}}]}', b"9" * 5000]  # fmt: skip
 WAITS = ["0", "3600", "-1", "nan", "inf", "1e999", "soon", "Wed, 21 Oct 2099 07:28:00 GMT", "", "9" * 400]
 
 
@@ -122,8 +121,7 @@ def act(chance):
         Act("raw", 0, body=head + b"Transfer-Encoding: chunked\r\n\r\n" + chunked + b"0\r\n\r\n"),
         Act("raw", 0, body=head + b"Transfer-Encoding: chunked\r\n\r\n" + chunked + b"zz\r\n"),
         Act("raw", 0, body=b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n" + body),
-        Act("raw", 0, body=chance.choice(
-            [b"", b"\x00" * 99, b"HTTP/9 x\r\n\r\n", head + b"X: y\r\n" * 9999])),
+        Act("raw", 0, body=chance.choice([b"", b"\x00" * 99, b"HTTP/9\r\n\r\n", head + b"X: y\r\n" * 999])),
         Act("reset"),
     ]  # fmt: skip
     return chance.choice(kinds)

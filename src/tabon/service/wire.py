@@ -6,7 +6,7 @@ message repeats what was sent.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Final
@@ -103,15 +103,8 @@ def load_of(query: Query, limits: Limits) -> float:
     """
     texts = [text for _, report in _places(query) for text in (report.findings, report.impression)]
     pieces = sum(map(_pieces, texts))
-    if pieces > limits.pieces:  # a sentence that several drafts share is encoded once
-        sentences = {sentence for text in texts for sentence in split_sentences(text)}
-        pieces = sum(min(_pieces(sentence), LONGEST_SENTENCE) for sentence in sentences)
     if pieces > limits.pieces:
-        raise ServiceError(
-            413,
-            f"the query has about {pieces} tokens in distinct sentences; at most {limits.pieces} are taken",
-            "send fewer or shorter drafts",
-        )
+        pieces = _distinct_pieces(texts, limits.pieces)
     before = _marks(query.prior) + 1
     pairs = sum(before * (_marks(draft) + 1) for draft in query.candidates)
     return max(pieces / limits.pieces, pairs / PAIRS)
@@ -242,6 +235,22 @@ def _marks(report: Report) -> int:
 def _pieces(text: str) -> int:
     """Estimate the tokens of a text: four letters, or one of anything else."""
     return sum(1 for _ in _PIECE.finditer(text))
+
+
+def _distinct_pieces(texts: Iterable[str], most: int) -> int:
+    """Estimate the tokens that are encoded: a sentence that several drafts share counts once."""
+    seen: set[str] = set()
+    found = 0
+    for sentence in (sentence for text in texts for sentence in split_sentences(text)):
+        found += 0 if sentence in seen else min(_pieces(sentence), LONGEST_SENTENCE)
+        seen.add(sentence)
+        if found > most:
+            raise ServiceError(
+                413,
+                f"the distinct sentences of the query have more than about {most} tokens",
+                "send fewer or shorter drafts",
+            )
+    return found
 
 
 def _message(error: BadInputError) -> str:
