@@ -1,6 +1,6 @@
 """Equation 7, and what a bank keeps, refuses and tells."""
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from tabon import Report, Selector, Transition, TransitionBank
 from tabon.distances import DISTANCES
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError, BankMismatchError, EncoderError
-from tabon.records import transition_from_record
+from tabon.records import Query, transition_from_record
 from tabon.sentence_sets import sentence_set
 from tabon.sentences import split_sentences
 from tabon.signature import Fingerprint
@@ -148,3 +148,13 @@ def test_what_makes_no_bank_is_refused(transitions, message):
     """No transitions, or repeated ids, give one clear sentence."""
     with pytest.raises(BadInputError, match=message):
         TransitionBank.build(transitions, encoder="hashing")
+
+
+@pytest.mark.parametrize("known", ["p", "P", " p", "p\n"])
+@pytest.mark.parametrize("asked", ["p", "P", "p ", "\uff50"])
+def test_the_guard_minds_neither_case_nor_blanks(known, asked):
+    """A query of a patient in the bank gets no answer, however bank and query write the name."""
+    bank = TransitionBank.build([replace(TRANSITIONS[0], facts={"patient": known})], encoder="hashing")
+    report = TRANSITIONS[0].prior
+    query = Query(id="q", priors=(report,), candidates=(report,), patient=asked)
+    assert [one.abstained for one in Selector(bank).select_many([query])] == ["patient-in-bank"]
