@@ -123,8 +123,8 @@ class StreamReader:
         if isinstance(choice.get("finish_reason"), str):
             self._reasons[index] = choice["finish_reason"]
         if isinstance(choice.get("logprobs"), dict):
-            self._logprobs[index] = self._logprobs[index] or {}
-            extend(self._logprobs[index], choice["logprobs"], flat=True)
+            self._logprobs[index] = found = self._logprobs[index] or {}
+            extend(found, choice["logprobs"], flat=True)
         text = delta.get("content")
         return text if isinstance(text, str) else ""
 
