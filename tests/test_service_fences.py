@@ -367,6 +367,24 @@ def test_slow_bodies_do_not_count_as_requests_at_work():
         assert post(f"{address}/v1/select", json=GOOD).status_code == 200
 
 
+@pytest.mark.parametrize("host", ["localhost", "evil.example"])
+def test_a_body_that_breaks_off_being_http_ends_quietly(address, host, caplog):
+    """Bytes that are no chunk, while the body is read or after a refusal, end the connection, and no more."""
+    lines = (f"Host: {host}", "Content-Type: application/json", "Transfer-Encoding: chunked")
+    with ExitStack() as stack:
+        one = connected(address, stack)
+        one.sendall(head(*lines).replace(b"Connection: close\r\n", b""))
+        if host == "localhost":
+            until(lambda: "tabon_requests_running 2" in get(f"{address}/metrics").text, "its body is awaited")
+        else:
+            assert one.recv(12) == b"HTTP/1.1 403"
+        one.sendall(b"no chunk\r\n")
+        rest = b"".join(iter(lambda: one.recv(65_536), b""))
+        assert rest.count(b"HTTP/1.1 400") == (host == "localhost")
+    until(lambda: "tabon_requests_running 1" in get(f"{address}/metrics").text, "it has ended")
+    assert not [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR]
+
+
 def test_two_lengths_end_the_connection(address):
     """A request with both lengths gets 400, and what was sent behind it is never taken for a request."""
     hidden = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from copy import deepcopy
 
 import pytest
 
@@ -60,7 +61,7 @@ def changed(chance, value, times):
         if isinstance(inside, dict) and chance.random() < 0.2:
             del inside[last]
         else:
-            inside[last] = chance.choice(ODD)
+            inside[last] = deepcopy(chance.choice(ODD))
     return value
 
 

@@ -22,9 +22,8 @@ def watched_protocol(seconds: float = LOOK_SECONDS, most: int = 1024) -> "type[H
     one that has waited for its client longest; where none waits it is cut off.
     """
     require("uvicorn", extra="service", feature="the HTTP service")
-    from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    class WatchedProtocol(H11Protocol):
+    class WatchedProtocol(_closing_protocol()):  # type: ignore[misc]
         """Looks at its connection from time to time."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -61,6 +60,29 @@ def watched_protocol(seconds: float = LOOK_SECONDS, most: int = 1024) -> "type[H
             return idle or self.flow.write_paused or self.transport.is_closing()
 
     return WatchedProtocol
+
+
+def _closing_protocol() -> "type[H11Protocol]":
+    """Return uvicorn's HTTP/1.1, which ends a connection whose bytes break off being HTTP within a request.
+
+    uvicorn itself would answer such bytes even where a route has answered, or answers now.
+    """
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class ClosingProtocol(H11Protocol):
+        """Hears when the bytes of a client are no HTTP."""
+
+        def send_400_response(self, msg: str) -> None:
+            """Refuse them where nothing was answered yet, and end what the client asked."""
+            if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+                super().send_400_response(msg)
+            self.transport.close()
+            if self.cycle is not None:
+                self.cycle.disconnected = True
+                self.cycle.message_event.set()
+
+    return ClosingProtocol
 
 
 def _longest_silent(connections: Iterable[Any]) -> Any:  # noqa: ANN401  # a WatchedProtocol
