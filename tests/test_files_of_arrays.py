@@ -11,6 +11,7 @@ from tabon import bank_files
 from tabon.bank_files import (
     BANK,
     BankFile,
+    FileKind,
     array_writer,
     ascends,
     bank_file,
@@ -145,6 +146,16 @@ def test_a_header_without_its_sum_is_cut_off(tmp_path, missing):
     """The header's sum belongs to the head."""
     with pytest.raises(BankDamagedError, match="header is cut off"):
         reading(tmp_path, laid_out({"blobs": [], "facts": {}})[:-missing])
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path):
+    """A whole file that begins otherwise, its sums right for what it is, is not read as a bank."""
+    other = FileKind(b"TABONXY1", BANK.missing, BANK.damaged)
+    with array_writer(tmp_path / "x", other) as writer:
+        writer.finish({})
+    assert read_bank_file(tmp_path / "x", kind=other).facts == {}
+    with pytest.raises(BankDamagedError, match="does not begin like one"):
+        read_bank_file(tmp_path / "x")
 
 
 ONE = b"x" * 64
