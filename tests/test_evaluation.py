@@ -208,6 +208,10 @@ def test_intervals_of_the_shares_are_those_of_a_plain_loop(cases):
         bounds = [found.delta_low, found.delta_high, found.gap_low, found.gap_high]
         expected = [np.quantile(values, share) for values in (deltas, gaps) for share in (0.025, 0.975)]
         assert bounds == pytest.approx(expected, abs=1e-12)
+    oracle, seeds = cell(results, ORACLE, "ratio"), cell(results, RANDOM_SEEDS, "ratio")
+    best = [rows.max(axis=1).mean() for rows in drawn]
+    assert [oracle.low, oracle.high] == pytest.approx([np.quantile(best, share) for share in (0.025, 0.975)])
+    assert (seeds.low, seeds.high) == (None, None)
 
 
 class Rate:
@@ -259,7 +263,8 @@ def test_picking_the_oracle_closes_the_whole_gap_and_abstaining_none_of_it(cases
     assert cell(results, "best", "ratio").p == pytest.approx(1 / 201)
     assert cell(results, "nothing", "ratio").gap == pytest.approx(0.0)
     assert cell(results, "nothing", "ratio").p == 1.0
-    assert cell(results, "nothing", "ratio").ties == len(cases.cases)
+    nothing = cell(results, "nothing", "ratio")
+    assert (nothing.wins, nothing.ties, nothing.losses) == (0, len(cases.cases), 0)
     assert results.runs[0].abstained == {"best": 0, "nothing": len(cases.cases)}
 
 
@@ -271,6 +276,9 @@ def test_the_mean_over_runs_is_the_mean_of_their_values(cases):
     single = [cell(results, "m", "ratio", run=name).value for name in ("a", "b")]
     assert cell(results, "m", "ratio", run=MEAN_RUN).value == pytest.approx(np.mean(single))
     assert cell(results, "m", "ratio", run=MEAN_RUN).n == 2 * cell(results, "m", "ratio", run="a").n
+    for count in ("wins", "ties", "losses"):
+        counts = [getattr(cell(results, "m", "ratio", run=name), count) for name in ("a", "b", MEAN_RUN)]
+        assert counts[0] + counts[1] == counts[2]
     assert cell(results, "m", "ratio", run="a").holm is None
     assert cell(results, "m", "ratio", run=MEAN_RUN).holm >= cell(results, "m", "ratio", run=MEAN_RUN).p
 
@@ -282,7 +290,8 @@ def test_one_run_has_no_mean_over_runs(results):
 
 def test_runs_without_methods_have_their_reference_rows(cases):
     """Before anything is selected, random and oracle can be seen, in runs of unlike sizes too."""
-    fewer = replace(cases, cases=cases.cases[:5])
+    other = read_cases(lines(replace(PATIENTS, num_candidates=3)), name="other")
+    fewer = replace(other, cases=other.cases[:5])
     results = evaluate([run_of(cases, name="a"), run_of(fewer, name="b")], [Overlap()], SETTINGS)
     assert {found.method for found in results.cells} == {RANDOM, RANDOM_SEEDS, ORACLE}
     assert {found.run for found in results.cells} == {"a", "b", MEAN_RUN}
@@ -461,6 +470,30 @@ def test_signs_are_right_where_values_are_negative():
     same = read_cases([json.dumps(record | {"candidates": drafts[:1] * 2}).encode()], name="x")
     results = evaluate([run_of(same, picks_by(same, lambda _: 0))], [Fixed()], SETTINGS)
     assert cell(results, "m", "fixed").gap is None
+
+
+def test_a_study_with_fewer_drafts_is_judged_by_those_it_has():
+    """Its oracle is the best draft that is there; a single draft is a tie with itself."""
+    record = {"patient": 1, "prior": "x", "reference": {"findings": "r"}}
+    values = [["-0.5", "-0.25", "-1"], ["-0.75"]]
+    studies = [
+        record | {"id": number, "candidates": [{"findings": text} for text in texts]}
+        for number, texts in enumerate(values)
+    ]
+    cases = read_cases([json.dumps(study).encode() for study in studies], name="x")
+    results = evaluate([run_of(cases, picks_by(cases, lambda _: 0))], [Fixed()], SETTINGS)
+    assert cell(results, ORACLE, "fixed").value == pytest.approx((-0.25 - 0.75) / 2)
+    found = cell(results, "m", "fixed")
+    assert (found.wins, found.ties, found.losses) == (1, 1, 0)
+
+
+def test_a_study_in_which_no_draft_has_a_value_is_a_tie():
+    """Nothing is ahead of nothing."""
+    record = {"patient": 1, "prior": "x", "reference": {"findings": "r"}}
+    drafts = [{"findings": "0 0"}, {"findings": "0 0"}]
+    cases = read_cases([json.dumps(record | {"id": 1, "candidates": drafts}).encode()], name="x")
+    found = cell(evaluate([run_of(cases, picks_by(cases, last))], [Rate()], SETTINGS), "m", "rate")
+    assert (found.value, found.wins, found.ties, found.losses) == (None, 0, 1, 0)
 
 
 @pytest.mark.parametrize("state", [5, "cardiomegaly", [1], None])

@@ -368,3 +368,75 @@ def test_a_body_nested_too_deeply_can_be_read_again(tmp_path):
     (tmp_path / "d.jsonl").write_bytes(data)
     (record,) = read_journal(tmp_path / "d.jsonl")
     assert (record["text"], record["raw"]) == ("Clear.", "nested too deeply to be kept")
+
+
+@pytest.mark.parametrize(("levels", "is_kept"), [(1, True), (100, True), (101, False)])
+def test_a_body_of_a_hundred_levels_is_kept(tmp_path, levels, is_kept):
+    """Lists inside each other, counted with the outermost; beside a shallow part too."""
+    body = []
+    for _ in range(levels - 1):
+        body = [[], body]
+    data = draft_line(KEY, Answer(outcome="ok", text="", raw=body), cost=None, time="")
+    (tmp_path / "d.jsonl").write_bytes(data)
+    (record,) = read_journal(tmp_path / "d.jsonl")
+    assert (record["raw"] == body) == is_kept
+
+
+@pytest.mark.parametrize(("cost", "counted"), [(0, 0.25), (1e12, 1e12 + 0.25), (1e12 + 1, 0.25)])
+def test_a_cost_counts_up_to_a_bound(tmp_path, cost, counted):
+    """A trillion dollars is the most that a draft may have cost."""
+    (tmp_path / "d.jsonl").write_bytes(line() + forged(cost=cost))
+    journal = Journal(tmp_path / "d.jsonl")
+    assert journal.cost == counted
+    journal.close()
+
+
+def test_the_key_of_the_first_version_is_the_one_it_wrote():
+    """Journals of that version hold this very key for this draft."""
+    assert KEY.old_digest() == "b2970e3ac9af70622d59a90568b66ef2a4f6f93f63be356912313683359a71e4"
+
+
+def test_a_place_that_cannot_be_is_named(tmp_path):
+    """A file where a folder should be is said in a sentence."""
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInputError, match=r"cannot open .*choose another place"):
+        Journal(tmp_path / "file" / "d.jsonl")
+
+
+def test_another_kind_of_file_is_not_called_damaged(tmp_path):
+    """Whoever names a wrong file is not told to restore it."""
+    (tmp_path / "notes.txt").write_text("my only copy\n")
+    with pytest.raises(BadInputError, match="is another kind of file and stays as it is"):
+        Journal(tmp_path / "notes.txt")
+
+
+class BrokenDisk:
+    """A file that can neither be synced nor be cut."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def __getattr__(self, name):
+        """Be the file otherwise."""
+        return getattr(self.file, name)
+
+    def fileno(self):
+        """Fail as a disk does."""
+        raise OSError(5, "Input/output error")
+
+    def truncate(self, _):
+        """Fail as a disk does."""
+        raise OSError(5, "Input/output error")
+
+
+def test_a_journal_that_cannot_be_cut_is_let_go(tmp_path):
+    """Nothing more is written behind a failed write that is still there; opening it again mends it."""
+    journal = Journal(tmp_path / "d.jsonl")
+    journal.append([line()])
+    journal._file = BrokenDisk(journal._file)
+    with pytest.raises(BadInputError, match="Input/output error"):
+        journal.append([line(replace(KEY, sample=1))[:120]])
+    again = Journal(tmp_path / "d.jsonl")
+    assert "120 bytes" in again.mended
+    assert len(again) == 1
+    again.close()
