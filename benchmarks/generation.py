@@ -27,9 +27,11 @@ def server() -> Iterator[str]:
     """Start the loopback provider in its own process and give its address."""
     command = [sys.executable, SERVER, "--latency", str(LATENCY), "--key", KEY, "--no-image"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
-        port = re.search(r"\d+", process.stdout.readline()).group()
-        yield f"http://127.0.0.1:{port}"
-        process.kill()
+        try:
+            port = re.search(r"\d+", process.stdout.readline()).group()
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.kill()
 
 
 def tasks(count: int) -> Iterator[Task]:
@@ -40,11 +42,13 @@ def tasks(count: int) -> Iterator[Task]:
             DraftKey(
                 study="s",
                 model="openai:m",
+                source=None,
                 prompt="P1",
                 prompt_sha256="",
                 image_sha256=None,
                 parameters=request.parameters,
                 sample=sample,
+                seed=sample,
             ),
             request,
         )
