@@ -208,10 +208,10 @@ def test_rows_without_study_are_studies(tmp_path):
 def test_ordinal_numbers_in_the_place_of_dates(tmp_path):
     """A visit's number may stand for its date; the data set then has no dates."""
     columns = ColumnMap(patient="p", ordinal="n", report="r")
-    objects = [{"p": 1, "n": n, "r": "Clear."} for n in (1, "2", 3.0, -4, "x", 1.5, None)]
+    objects = [{"p": 1, "n": n, "r": "Clear."} for n in (1, "2", 3.0, -4, "x", 1.5, None, "9" * 5000)]
     visits, excluded = jsonl(tmp_path, columns, *objects)
     assert [visit.moment for visit in visits] == [Moment(1), Moment(2), Moment(3), Moment(-4)]
-    assert excluded == [(5, "bad-ordinal"), (6, "bad-ordinal"), (7, "no-ordinal")]
+    assert excluded == [(5, "bad-ordinal"), (6, "bad-ordinal"), (7, "no-ordinal"), (8, "bad-ordinal")]
     assert not generic(columns).dated
     assert generic(MAP).dated
 

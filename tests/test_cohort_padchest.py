@@ -219,6 +219,15 @@ def test_rows_of_gr_that_do_not_fit_are_left_out_by_line(tmp_path, place, value,
     assert [visit.study for visit in visits] == ["s1", "s3"]
 
 
+def test_a_report_with_half_a_character_in_its_id_is_left_out(tmp_path):
+    """JSON can say what no database takes; the report is named as one without a row."""
+    odd = [{**GR_ITEMS[0], "StudyID": "s1\ud800"}, *GR_ITEMS[1:]]
+    padchest_gr(tmp_path)
+    (tmp_path / GR_REPORTS).write_text(json.dumps(odd), encoding="utf-8")
+    _, excluded = read_gr(tmp_path)
+    assert (GR_REPORTS, None, "not-in-master-table") in reasons(excluded)
+
+
 def test_rows_of_gr_that_contradict_each_other(tmp_path):
     """Of two rows of one study with two patients the first counts."""
     rows = [*GR_ROWS, ("s1", "s1_k6ga29.png", "mass", "p9", "20140915", "train")]

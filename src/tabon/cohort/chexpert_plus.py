@@ -25,7 +25,7 @@ COLUMNS = (
     "split",
 )
 SPLITS = frozenset({"train", "valid"})
-_ORDER = re.compile(r"(\d+)(?:\.0*)?")  # 3, or 3.0 from a table with gaps
+_ORDER = re.compile(r"(\d{1,18})(?:\.0*)?")  # 3, or 3.0 from a table with gaps
 _NOTHING = frozenset({"", "nan", "none"})
 
 

@@ -6,6 +6,7 @@
 The reader yields a visit per row and holds no row longer.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime, time
@@ -207,6 +208,9 @@ def _value(values: Mapping[str, Any], column: str | None) -> Any:  # noqa: ANN40
     return None if column is None else values.get(column)
 
 
+_ORDINAL = re.compile(r"-?[0-9]{1,18}")
+
+
 def _id(value: object) -> str:
     """Return an id as text; a whole number has no decimals, lists and the like are no ids."""
     if isinstance(value, bool | list | dict):
@@ -220,7 +224,7 @@ def _moment(columns: ColumnMap, value: Value) -> Moment | str:
         text = _id(value(columns.ordinal)).removesuffix(".0")
         if not text:
             return "no-ordinal"
-        return Moment(int(text)) if text.isascii() and text.removeprefix("-").isdecimal() else "bad-ordinal"
+        return Moment(int(text)) if _ORDINAL.fullmatch(text) else "bad-ordinal"
     day, clock = value(columns.date), value(columns.time)
     return moment_or_reason(day, _clock(clock) if columns.time else _time_in(day))
 

@@ -115,7 +115,7 @@ def _visit(rows: sqlite3.Connection, item: object, source: Source) -> Visit | Ex
     """Make a visit of a report, or say why it is none."""
     if not isinstance(item, dict):
         return Excluded(source, "not-an-object")
-    study, image = said(item.get("StudyID")), said(item.get("ImageID"))
+    study, image = (_storable(said(item.get(key))) for key in ("StudyID", "ImageID"))
     query = "SELECT patient, day, split, view FROM study WHERE study = ? AND image = ?"
     found = rows.execute(query, (study, image)).fetchone()
     text = _sentences(item)
@@ -133,6 +133,11 @@ def _visit(rows: sqlite3.Connection, item: object, source: Source) -> Visit | Ex
         split=split,
         source=source,
     )
+
+
+def _storable(name: str) -> str:
+    """Return a name that SQLite takes: half a character, which JSON can say, becomes a question mark."""
+    return name.encode("utf-8", "replace").decode()
 
 
 def _sentences(item: Mapping[str, Any]) -> str:
