@@ -76,7 +76,7 @@ def orthanc(folder, **settings):
 
 def _is_up(process, root):
     """Wait until it answers, with whatever status; False where it ended."""
-    until(lambda: process.poll() is not None or _answers(root), "Orthanc answers or ends")
+    until(lambda: process.poll() is not None or _answers(root), "Orthanc answers or ends", pause=0.05)
     return process.poll() is None
 
 

@@ -7,7 +7,7 @@ LIMIT = 120.0  # seconds; only a fault reaches it
 PAUSE = 0.01
 
 
-def until(condition, what, limit=LIMIT):
+def until(condition, what, limit=LIMIT, pause=PAUSE):
     """Return the first true value of `condition()`; fail with `what` if it never comes."""
     end = time.monotonic() + limit
     while True:
@@ -15,7 +15,7 @@ def until(condition, what, limit=LIMIT):
             return value
         if time.monotonic() > end:
             raise AssertionError(f"waited {limit:.0f} s in vain: {what}")
-        time.sleep(PAUSE)
+        time.sleep(pause)
 
 
 async def until_async(condition, what, limit=LIMIT):
