@@ -11,7 +11,6 @@ from click.testing import CliRunner
 
 from tabon import TransitionBank
 from tabon.cli import main
-from tabon.cli.shared_options import with_password
 from tabon.simulate import SimulationSettings, simulate_transitions
 
 TRANSITIONS = list(simulate_transitions(SimulationSettings(patients=30), "train"))
@@ -260,19 +259,3 @@ def test_the_installed_script_says_no_without_a_traceback(tmp_path):
 def test_version_is_the_installed_one():
     """`--version` prints the version of the distribution."""
     assert tabon("--version").stdout.strip().endswith(version("tabon"))
-
-
-@pytest.mark.parametrize(
-    ("url", "wanted"),
-    [
-        ("milvus://user@host:1/db", "milvus://user:p%40ss@host:1/db"),
-        ("milvus://user:own@host", "milvus://user:own@host"),
-        ("milvus://host", "milvus://host"),
-        ("index:folder", "index:folder"),
-        (None, None),
-    ],
-)
-def test_a_password_may_come_from_the_environment(monkeypatch, url, wanted):
-    """A Milvus URL with a user alone takes MILVUS_PASSWORD; every other URL stays as it is."""
-    monkeypatch.setenv("MILVUS_PASSWORD", "p@ss")
-    assert with_password(None, None, url) == wanted

@@ -12,7 +12,6 @@ ALLOWED = {  # how many, and why they decide nothing
     "test_clock.py": (2, "the examples below"),
     "gateway_upstream.py": (1, "an upstream that is slow"),
     "provider_server.py": (2, "a provider that hangs for ever, and one that is slow"),
-    "test_bank_files.py": (1, "a kill at any moment: each is right"),
     "test_explorer_routes.py": (1, "work that takes a moment, so that two would overlap"),
     "test_gateway_failures.py": (1, "a client that hangs up at any moment: each is right"),
     "test_generation_local.py": (

@@ -11,7 +11,16 @@ import tabon
 ROOT = Path(tabon.__file__).parent
 LAYERS = [  # from low to high; a module imports only from lower layers
     {"errors"},
-    {"_registry", "_extras", "atomic_files", "blob_store", "statistics", "conformal", "typed_values"},
+    {
+        "_registry",
+        "_extras",
+        "atomic_files",
+        "blob_store",
+        "secret_files",
+        "statistics",
+        "conformal",
+        "typed_values",
+    },
     {"reports"},
     {"sentences"},
     {"encoders"},

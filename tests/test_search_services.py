@@ -494,8 +494,8 @@ def test_passwords_may_come_from_the_environment(postgres, bank, monkeypatch, tm
     assert reached()
 
 
-def test_milvus_takes_its_password_from_the_environment(monkeypatch):
-    """MILVUS_PASSWORD is used where the URL has none; it is as hidden as one in the URL."""
+def test_milvus_takes_its_password_from_a_file(monkeypatch, tmp_path):
+    """A file that the URL names is used where the URL has no password; it is as hidden as one in the URL."""
     pytest.importorskip("pymilvus")
     given = {}
 
@@ -506,8 +506,14 @@ def test_milvus_takes_its_password_from_the_environment(monkeypatch):
 
     from pymilvus import MilvusException
 
-    monkeypatch.setenv("MILVUS_PASSWORD", "hush-Word")
-    service = MilvusService("milvus://someone@127.0.0.1:1/wards")
+    file = tmp_path / "password"
+    file.write_text("hush-Word\n")
+    url = f"milvus://someone@127.0.0.1:1/wards?passfile={file}"
+    file.chmod(0o644)
+    with pytest.raises(BadInputError, match="run chmod 600"):
+        MilvusService(url)
+    file.chmod(0o600)
+    service = MilvusService(url)
     monkeypatch.setattr(service._milvus, "MilvusClient", Client)
     with pytest.raises(SearchServiceError) as caught:
         service.find("x")

@@ -158,7 +158,7 @@ def test_whatever_an_upstream_answers_is_a_draft_or_an_error(caplog):
     chance = seeded("upstreams")
     options = {"pass_key": True, "retries": 1, "first_wait": 0.001, "draft_bytes": 200_000}
     with Upstream() as up, gateway(up, **options) as address, http() as client:
-        for _ in range(budget(80, 3000)):
+        for _ in range(budget(60, 1500)):
             up.knows_n = chance.choice([True, True, 400, "fewer"])
             up.script[:] = [act(chance) for _ in range(chance.choice([1, 2, 8]))]
             asked = {

@@ -17,7 +17,6 @@ from tabon.cli.shared_options import (
     progress_bar,
     says_no,
     store_option,
-    with_password,
 )
 from tabon.distances import DISTANCES
 from tabon.engines import open_engine
@@ -30,7 +29,6 @@ bank_argument = click.argument("bank_path", metavar="BANK", type=click.Path(path
 
 stored_search_option = click.option(
     "--search",
-    callback=with_password,
     help="An index made by `tabon bank index`, such as index:FOLDER, to look at too.",
 )
 
@@ -75,7 +73,6 @@ def build(transitions: Any, out: Path, *, engine: str, encoder: str | None, **op
 @click.option(
     "--search",
     required=True,
-    callback=with_password,
     help="The engine to fill: index:FOLDER (with ?ivf=always or ?ivf=never), milvus://… or postgresql://….",
 )
 @click.option(

@@ -9,7 +9,6 @@ from functools import wraps
 from pathlib import Path
 from time import monotonic
 from typing import IO, ParamSpec, TypeVar
-from urllib.parse import quote
 
 import click
 
@@ -23,20 +22,8 @@ R = TypeVar("R")
 bank_option = click.option(
     "--bank", required=True, type=click.Path(path_type=Path), help="A bank made by `tabon bank build`."
 )
-
-
-def with_password(_: click.Context, __: click.Parameter, url: str | None) -> str | None:
-    """Put the password of the environment into a Milvus URL that names a user alone; libpq does it itself."""
-    password = os.environ.get("MILVUS_PASSWORD")
-    user, mark, rest = (url or "").removeprefix("milvus://").partition("@")
-    if not password or not mark or ":" in user or not (url or "").startswith("milvus://"):
-        return url
-    return f"milvus://{user}:{quote(password, safe='')}@{rest}"
-
-
 search_option = click.option(
     "--search",
-    callback=with_password,
     help="The engine that searches the bank: cuda, or what `tabon bank index` has filled (index:FOLDER, "
     "milvus://…, postgresql://…). Default: exact, in memory.",
 )

@@ -7,10 +7,8 @@ from urllib.parse import urlsplit
 
 from tabon.errors import BadInputError
 from tabon.generation.failures import is_loopback
-from tabon.service.fences import read_secret
+from tabon.secret_files import LONGEST, read_secret
 from tabon.streaming.rules import check_rule
-
-LONGEST_KEY = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +77,8 @@ def gateway_settings(
 
 def read_key(path: Path) -> str:
     """Return the key in a file: one line of visible ASCII."""
-    key = read_secret(path, LONGEST_KEY)
-    if not 0 < len(key) <= LONGEST_KEY or not all(33 <= byte <= 126 for byte in key):  # noqa: PLR2004
+    key = read_secret(path)
+    if not 0 < len(key) <= LONGEST or not all(33 <= byte <= 126 for byte in key):  # noqa: PLR2004
         raise BadInputError(f"{path} does not hold a key; write the upstream's key into it, on one line")
     return key.decode()
 

@@ -9,10 +9,11 @@ is half there is never asked.
 
 from collections.abc import Callable, Iterator, Sequence
 from logging import NullHandler, getLogger
+from pathlib import Path
 from threading import RLock
 from types import ModuleType
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import uuid4
 
 import numpy as np
@@ -29,6 +30,7 @@ from tabon.search.remote import (
     RemoteSearch,
     ServiceLostError,
 )
+from tabon.secret_files import read_secret
 from tabon.sentence_sets import Ids
 
 FEATURE = "the Milvus client"
@@ -46,7 +48,7 @@ T = TypeVar("T")
 
 
 class MilvusSearch(RemoteSearch):
-    """The search that `milvus://[user:password@]host[:port][/database]` names."""
+    """The search that `milvus://[user[:password]@]host[:port][/database][?passfile=FILE]` names."""
 
     def __init__(self, url: str, *, patience_s: float = PATIENCE_S) -> None:
         """Read the URL; the server is not asked anything yet."""
@@ -63,9 +65,10 @@ class MilvusService:
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port or DEFAULT_PORT
+            options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
         except ValueError:
             host = None
-        if host is None or parts.query or parts.fragment or "@" in parts.path:
+        if host is None or not options.keys() <= {"passfile"} or parts.fragment or "@" in parts.path:
             raise BadInputError(
                 "the --search URL cannot be read; write milvus://user:password@host:port/database, "
                 "with %-signs for special characters"
@@ -73,7 +76,7 @@ class MilvusService:
         self.place = f"Milvus at {host}:{port}"
         self._address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         self._user = unquote(parts.username or "")
-        self._password = unquote(parts.password or "")
+        self._password = unquote(parts.password or "") or _password_in(options.get("passfile"))
         self._database = unquote(parts.path.strip("/"))
         self._client: Any = None
         self._counted: set[str] = set()  # collections that this connection found whole
@@ -290,6 +293,11 @@ def _client_library() -> ModuleType:
         logger.handlers[:] = [NullHandler()]  # on import it gives itself one that writes to standard error
         logger.propagate = True
     return library
+
+
+def _password_in(path: str | None) -> str:
+    """Return the password that a file holds; none where no file is named."""
+    return "" if path is None else read_secret(Path(path)).decode("utf-8", "replace")
 
 
 def _piece_key(table: str, number: int) -> str:

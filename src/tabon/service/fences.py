@@ -8,20 +8,19 @@ milliseconds, body bytes and an id made here; never a path that no route has.
 import asyncio
 import hmac
 import logging
-import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
-from stat import S_IROTH, S_IWOTH
 from time import monotonic
 from typing import Any, Final
 from uuid import uuid4
 
 from tabon.errors import BadInputError
 from tabon.explorer.records import NOTICE
+from tabon.secret_files import LONGEST, read_secret
 from tabon.service.metrics import Metrics
 from tabon.service.wire import ServiceError
 
@@ -48,7 +47,6 @@ SECURITY_HEADERS: Final = (
     (b"x-tabon-notice", NOTICE.encode()),
 )
 SHORTEST_TOKEN: Final = 16
-LONGEST_TOKEN: Final = 4096
 DRAINED: Final = 8  # bodies' worth of refused bytes that are read away, so that the answer arrives
 DRAIN_SECONDS: Final = 2.0
 _HOST: Final = re.compile(
@@ -95,22 +93,14 @@ def is_loopback(host: str) -> bool:
 
 def read_token(path: Path) -> bytes:
     """Return the token in a file: one line of 16 characters or more."""
-    token = read_secret(path, LONGEST_TOKEN)
+    token = read_secret(path)
     plain = all(33 <= byte <= 126 for byte in token)  # noqa: PLR2004  # visible ASCII
-    if not SHORTEST_TOKEN <= len(token) <= LONGEST_TOKEN or not plain:
+    if not SHORTEST_TOKEN <= len(token) <= LONGEST or not plain:
         raise BadInputError(
-            f"{path} does not hold a token; write one line of {SHORTEST_TOKEN} to {LONGEST_TOKEN} letters "
+            f"{path} does not hold a token; write one line of {SHORTEST_TOKEN} to {LONGEST} letters "
             "and digits into it"
         )
     return token
-
-
-def read_secret(path: Path, longest: int) -> bytes:
-    """Return the beginning of a file that not every user of the machine can read or write."""
-    with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_mode & (S_IROTH | S_IWOTH):
-            raise BadInputError(f"every user of this machine can read or change {path}; run chmod 600 on it")
-        return file.read(longest + 1).strip()
 
 
 @dataclass(slots=True)
