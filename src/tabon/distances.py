@@ -36,6 +36,7 @@ DISTANCES: Mapping[str, str] = MappingProxyType(
 
 CLOSE = 1e-6  # below this two unit rows of float32 may be the same row
 NEAR = 1e-2  # below this a cost of float32 has fewer than five digits
+SHARED_OUT = 1 << 18  # multiplications from which OpenBLAS shares a product out among threads
 DISTINCT = 1e-15  # the least distance of two rows that are not the same
 
 
@@ -78,13 +79,20 @@ def cosine_cost(*, prior: Rows, current: Rows) -> Stack:
     >>> cosine_cost(prior=np.array([[1.0, 0.0]]), current=np.array([[1.0, 0.0], [0.0, 1.0]])).tolist()
     [[0.0, 0.5]]
     """
-    cost = np.asarray(prior @ np.swapaxes(current, -1, -2), dtype=np.float64)
+    cost = np.asarray(_products(prior, current), dtype=np.float64)
     cost *= -0.5
     cost += 0.5
     near = np.nonzero(cost < NEAR)
     if len(near[0]):
         cost[near] = _small_costs(prior[near[:-1]], current[(*near[:-2], near[-1])])
     return np.minimum(cost, 1.0, out=cost)
+
+
+def _products(prior: Rows, current: Rows) -> Stack:
+    """a_i·b_j of all rows, (..., n, m); a long product goes round BLAS, whose threads change last bits."""
+    if prior.shape[-2] * current.shape[-2] * current.shape[-1] > SHARED_OUT:
+        return np.einsum("...nd,...md->...nm", prior, current)
+    return np.asarray(prior @ np.swapaxes(current, -1, -2))
 
 
 def _small_costs(prior: Rows, current: Rows) -> Stack:
