@@ -124,7 +124,7 @@ def test_memory_does_not_grow_with_the_cohort(tmp_path):
         reader = dataset([], read=lambda _: patients(count))
         return lambda: build_cohort(reader, tmp_path, tmp_path / "out", Rules())
 
-    few, many, held = peak(build(1_000)), peak(build(10_000)), peak(lambda: list(patients(10_000)))
+    few, many, held = peak(build(300)), peak(build(3_000)), peak(lambda: list(patients(3_000)))
     assert many - few < held / 4
 
 
