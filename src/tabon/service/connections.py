@@ -23,7 +23,7 @@ def watched_protocol(seconds: float = LOOK_SECONDS, most: int = 1024) -> "type[H
     """
     require("uvicorn", extra="service", feature="the HTTP service")
 
-    class WatchedProtocol(_closing_protocol()):  # type: ignore[misc]
+    class WatchedProtocol(_closing_protocol()):
         """Looks at its connection from time to time."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
