@@ -91,7 +91,8 @@ def cosine_cost(*, prior: Rows, current: Rows) -> Stack:
 def _products(prior: Rows, current: Rows) -> Stack:
     """a_i·b_j of all rows, (..., n, m); a long product goes round BLAS, whose threads change last bits."""
     if prior.shape[-2] * current.shape[-2] * current.shape[-1] > SHARED_OUT:
-        return np.einsum("...nd,...md->...nm", prior, current)
+        long: Stack = np.einsum("...nd,...md->...nm", prior, current)
+        return long
     return np.asarray(prior @ np.swapaxes(current, -1, -2))
 
 

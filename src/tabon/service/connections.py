@@ -12,18 +12,21 @@ if TYPE_CHECKING:
 LOOK_SECONDS: Final = 10.0  # between two looks at a connection; a client may take so long, and not twice
 
 
-def watched_protocol(seconds: float = LOOK_SECONDS, most: int = 1024) -> "type[H11Protocol]":
+def watched_protocol(  # noqa: C901  # a class, whose base is imported here
+    seconds: float = LOOK_SECONDS, most: int = 1024
+) -> "type[H11Protocol]":
     """Return uvicorn's HTTP/1.1, which closes connections whose client neither sends a head nor reads.
 
-    Each connection is looked at again and again. Where two looks find it
-    waiting for its client, with nothing sent, nothing read and no new request
-    between them, it is cut off. A body that does not arrive is the fence's.
-    Where there are `most` connections already, a new one takes the place of the
-    one that has waited for its client longest; where none waits it is cut off.
+    Where two looks at a connection find it waiting for its client, with nothing sent, nothing read and
+    no new request between them, it is cut off. A body that does not arrive is the fence's. Where there
+    are `most` connections already, a new one takes the place of the one that has waited for its client
+    longest; where none waits it is cut off.
     """
     require("uvicorn", extra="service", feature="the HTTP service")
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    class WatchedProtocol(_closing_protocol()):
+    class WatchedProtocol(H11Protocol):
         """Looks at its connection from time to time."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -39,6 +42,15 @@ def watched_protocol(seconds: float = LOOK_SECONDS, most: int = 1024) -> "type[H
             """Note when it became the client's turn."""
             self.since = self.loop.time()
             super().on_response_complete()
+
+        def send_400_response(self, msg: str) -> None:
+            """Refuse bytes that are no HTTP where nothing was answered yet, and end what the client asked."""
+            if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+                super().send_400_response(msg)
+            self.transport.close()
+            if self.cycle is not None:
+                self.cycle.disconnected = True
+                self.cycle.message_event.set()
 
         def connection_lost(self, exc: Exception | None) -> None:
             """Look no more."""
@@ -60,29 +72,6 @@ def watched_protocol(seconds: float = LOOK_SECONDS, most: int = 1024) -> "type[H
             return idle or self.flow.write_paused or self.transport.is_closing()
 
     return WatchedProtocol
-
-
-def _closing_protocol() -> "type[H11Protocol]":
-    """Return uvicorn's HTTP/1.1, which ends a connection whose bytes break off being HTTP within a request.
-
-    uvicorn itself would answer such bytes even where a route has answered, or answers now.
-    """
-    import h11
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    class ClosingProtocol(H11Protocol):
-        """Hears when the bytes of a client are no HTTP."""
-
-        def send_400_response(self, msg: str) -> None:
-            """Refuse them where nothing was answered yet, and end what the client asked."""
-            if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-                super().send_400_response(msg)
-            self.transport.close()
-            if self.cycle is not None:
-                self.cycle.disconnected = True
-                self.cycle.message_event.set()
-
-    return ClosingProtocol
 
 
 def _longest_silent(connections: Iterable[Any]) -> Any:  # noqa: ANN401  # a WatchedProtocol
