@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabon.errors import BadInputError
-from tabon.generation.journal import DraftKey, Journal, draft_line, read_journal, record_line
+from tabon.generation.journal import DraftKey, Journal, can_be_kept, draft_line, read_journal, record_line
 from tabon.generation.ledger import Ledger
 from tabon.generation.protocol import Answer, Parameters
 
@@ -382,7 +382,9 @@ def test_a_body_of_a_hundred_levels_is_kept(tmp_path, levels, is_kept):
     assert (record["raw"] == body) == is_kept
 
 
-@pytest.mark.parametrize(("cost", "counted"), [(0, 0.25), (1e12, 1e12 + 0.25), (1e12 + 1, 0.25)])
+@pytest.mark.parametrize(
+    ("cost", "counted"), [(0, 0.25), (-0.5, 0.25), (1e12, 1e12 + 0.25), (1e12 + 1, 0.25)]
+)
 def test_a_cost_counts_up_to_a_bound(tmp_path, cost, counted):
     """A trillion dollars is the most that a draft may have cost."""
     (tmp_path / "d.jsonl").write_bytes(line() + forged(cost=cost))
@@ -410,8 +412,8 @@ def test_another_kind_of_file_is_not_called_damaged(tmp_path):
         Journal(tmp_path / "notes.txt")
 
 
-class BrokenDisk:
-    """A file that can neither be synced nor be cut."""
+class OddDisk:
+    """A file on a disk with a peculiarity."""
 
     def __init__(self, file):
         self.file = file
@@ -419,6 +421,10 @@ class BrokenDisk:
     def __getattr__(self, name):
         """Be the file otherwise."""
         return getattr(self.file, name)
+
+
+class BrokenDisk(OddDisk):
+    """A file that can neither be synced nor be cut."""
 
     def fileno(self):
         """Fail as a disk does."""
@@ -440,3 +446,26 @@ def test_a_journal_that_cannot_be_cut_is_let_go(tmp_path):
     assert "120 bytes" in again.mended
     assert len(again) == 1
     again.close()
+
+
+class SlowDisk(OddDisk):
+    """A file that takes seven bytes at a time."""
+
+    def write(self, data):
+        """Take what there is room for, and say how much that was."""
+        return self.file.write(data[:7])
+
+
+def test_a_write_in_pieces_is_whole(tmp_path):
+    """The operating system may take less than it was given; the rest follows, once."""
+    journal = Journal(tmp_path / "d.jsonl")
+    journal._file = SlowDisk(journal._file)
+    journal.append([line(key) for key in keys(2)])
+    journal.close()
+    assert (tmp_path / "d.jsonl").read_bytes() == b"".join(line(key) for key in keys(2))
+
+
+def test_a_key_that_could_not_be_read_again_is_told_before_it_is_paid_for():
+    """What opening the journal would refuse is not bought."""
+    assert can_be_kept(KEY)
+    assert not can_be_kept(replace(KEY, sample=-1))

@@ -19,6 +19,7 @@ import multiprocessing
 import os
 import random
 import resource
+import select
 import shutil
 import signal
 import sys
@@ -36,6 +37,7 @@ ROOT = Path(__file__).parents[1]
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 LEAST = 0.9  # the share of mutants that must be found in each part
 PATIENCE = 20.0  # seconds that a mutant may take, beyond five times the original's
+LONGEST = 600  # seconds of computing after which a mutant ends even where nobody waits for it any more
 MEMORY = 8 << 30  # bytes that a mutant may ask for
 PARTS = {  # and the tests that a mutant of each must pass, with the doctests of its own
     "distances": (
@@ -198,6 +200,7 @@ def _tests(tree: Path, part: str) -> None:
 
     os.setsid()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (LONGEST, LONGEST))
     for stream in (1, 2):
         os.dup2(os.open(tree.parent / "output", os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
     os.chdir(ROOT)
@@ -215,12 +218,13 @@ def _outcome(tree: Path, part: str, limit: float | None) -> str:
     """Run a part's tests in a process of their own: passed, failed, or timeout."""
     process = multiprocessing.get_context("fork").Process(target=_tests, args=(tree, part))
     process.start()
-    process.join(limit)
-    late = process.is_alive()
+    handle = os.pidfd_open(process.pid)
+    ended, _, _ = select.select([handle], [], [], limit)
+    os.close(handle)
     with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)  # it, and what it started
+        os.killpg(process.pid, signal.SIGKILL)  # it, and what it started; its number is its own until joined
     process.join()
-    return "timeout" if late else "failed" if process.exitcode else "passed"
+    return "timeout" if not ended else "failed" if process.exitcode else "passed"
 
 
 def _try(mutant: Mutant, warm: Path, limit: float) -> str:
