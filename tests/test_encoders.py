@@ -233,7 +233,8 @@ def test_an_object_that_answers_nonsense_is_refused(answer):
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("minilmm", "Did you mean 'minilm'"), ("no-such-folder", "Known:")]
+    ("name", "hint"),
+    [("minilmm", "Did you mean 'minilm'"), ("no-such-folder", "Known:"), ("long" * 9999, "Known:")],
 )
 def test_an_unknown_encoder_is_met_with_the_known_ones(name, hint):
     """A near miss is named; nothing is fetched for it."""

@@ -159,6 +159,7 @@ def test_the_egress_policy_is_enforced(cohort, tmp_path, monkeypatch, egress, al
         (["--model", "openai:m", "--batch"], "unknown kind of model with a batch mode"),
         (["--model", "command:x"], "needs --command"),
         (["--model", "replay:/nowhere"], "there is no journal"),
+        (["--model", "command:x", "--command", "cat '"], "an open quotation mark"),
         (["--model", "command:x", "--command", "cat", "--prompt", "P4"], "unknown prompt"),
         (["--model", "command:x", "--command", "cat", "--split", "dev"], "choose another --split"),
     ],

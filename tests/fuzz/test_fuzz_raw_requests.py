@@ -183,4 +183,4 @@ def test_the_place_where_a_request_is_cut_does_not_matter(address):
                 for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
                     connection.sendall(data[start:end])
             back = received(connection)
-        assert not back or answers(back, [method]) == whole
+        assert not back or answers(back, [method]) == whole, (data, cuts, back)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import shlex
 import signal
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -17,6 +16,7 @@ from tabon.cli.shared_options import says_no, tell
 from tabon.errors import BadInputError
 from tabon.generation.asking import Asking, check_egress, count_studies, tasks
 from tabon.generation.batches import BatchLimits, BatchRun
+from tabon.generation.command import words_of
 from tabon.generation.journal import Journal, Kept, RecordFile, read_journal
 from tabon.generation.models import KEY_VARIABLES, ModelOptions, make_batch, make_generator
 from tabon.generation.prices import FREE, Budget, Price, read_price
@@ -209,6 +209,6 @@ def model_options(options: dict[str, Any]) -> ModelOptions:
     return ModelOptions(
         api_key=next((os.environ[name] for name in names if os.environ.get(name)), None),
         base_url=options["base_url"],
-        command=tuple(shlex.split(options["command"] or "")),
+        command=words_of(options["command"] or ""),
         timeout=options["timeout"],
     )

@@ -1,5 +1,6 @@
 """From the name of an encoder to the encoder."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +60,7 @@ def load_encoder(spec: str | Path | SentenceEncoder) -> Encoder:
     if name in ENCODERS:
         encoder: Encoder = lookup("encoder", ENCODERS, name)(where)
         return encoder
-    if Path(name).is_dir():
+    if os.path.isdir(name):  # noqa: PTH112  # a Path raises where a name is too long
         return load_folder(Path(name), where)
     if isinstance(spec, str) and name.count("/") == 1 and not name.startswith((".", "/")):
         repository, _, revision = name.partition("@")

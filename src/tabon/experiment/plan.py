@@ -5,7 +5,6 @@ quietly leave a default in force. Values are checked here too, before any step:
 a mistake must not come to light after drafts were paid for.
 """
 
-import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Any
 from tabon._registry import check_name
 from tabon.distances import DISTANCES
 from tabon.errors import BadInputError, TabonError
+from tabon.generation.command import words_of
 from tabon.generation.models import KINDS
 from tabon.generation.prices import read_price
 from tabon.generation.prompts import get_prompt
@@ -67,10 +67,7 @@ class RunPlan:
         _check_range("noise", self.noise, 0, 1)
         if self.price:
             read_price(self.price)
-        try:
-            shlex.split(self.command)
-        except ValueError:
-            raise BadInputError("'command' has an open quotation mark; close it") from None
+        words_of(self.command)
 
     @property
     def folder(self) -> str:

@@ -27,6 +27,7 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import signal
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -63,6 +64,18 @@ ENDINGS: Mapping[str, Outcome] = {
     "refusal": "refused",
     "refused": "refused",
 }
+
+
+def words_of(command: str) -> tuple[str, ...]:
+    """Split a command line as a shell would.
+
+    >>> words_of("python 'my model.py'")
+    ('python', 'my model.py')
+    """
+    try:
+        return tuple(shlex.split(command))
+    except ValueError:
+        raise BadInputError("'command' has an open quotation mark; close it") from None
 
 
 def request_line(number: str, request: Request) -> bytes:
