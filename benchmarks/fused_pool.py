@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tabon.bank import TransitionBank
 from tabon.encoders import load_encoder
 from tabon.records import Query, query_from_record, transition_from_record
-from tabon.selectors import PoolSelector, load_scorer
+from tabon.selectors import Selector
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from timing import Line, best_of, share
 
@@ -18,7 +18,7 @@ def fused_lines(*, quick: bool) -> Iterator[Line]:
     encoder = load_encoder("hashing")
     training = simulate_transitions(SimulationSettings(patients=patients), "train")
     bank = TransitionBank.build(map(transition_from_record, training), encoder=encoder)
-    selector = PoolSelector(bank, load_scorer("fused", bank), encoder=encoder)
+    selector = Selector(bank, "fused", encoder=encoder)
     few, many = (pool(count, queries) for count in (FEW, MANY))
     selector.select_many(few)  # warm: spreads and samples of the bank
     one, four = best_of(

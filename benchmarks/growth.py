@@ -29,7 +29,7 @@ from tabon.encoders import load_encoder
 from tabon.nearest import ExactIndex
 from tabon.plots.drawing import COLOURS, FAINT, MARKERS, RULE, canvas, new_figure, titled
 from tabon.records import transition_from_record
-from tabon.selectors import PoolSelector, load_scorer
+from tabon.selectors import Selector
 from tabon.sentence_sets import RaggedSets, embed
 from tabon.simulate import SimulationSettings, simulate_transitions
 from tabon.transitions import transitions
@@ -127,13 +127,13 @@ def draft_curves(*, quick: bool) -> Iterator[Curve]:
     training = simulate_transitions(SimulationSettings(patients=60 if quick else 600), "train")
     bank = TransitionBank.build(map(transition_from_record, training), encoder=encoder)
     for name in ("transition:cost-ot/knn", "consensus:chamfer", "consensus:rouge-l-f", "fused"):
-        selector = PoolSelector(bank, load_scorer(name, bank), encoder=encoder)
+        selector = Selector(bank, name, encoder=encoder)
         selector.select_many(pool(2, 1))  # warm: the bank's own view
         work = partial(_selection, selector, 1 if quick else 4)
         yield measured("drafts a query", name, sizes, work)
 
 
-def _selection(selector: PoolSelector, queries: int, drafts: int) -> Work:
+def _selection(selector: Selector, queries: int, drafts: int) -> Work:
     """Select among that many drafts."""
     return partial(selector.select_many, pool(drafts, queries))
 

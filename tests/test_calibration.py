@@ -21,8 +21,7 @@ from tabon.cli import main
 from tabon.conformal import risk_coverage
 from tabon.errors import BadInputError
 from tabon.records import query_from_record, transition_from_record
-from tabon.selector import Selector
-from tabon.selectors import PoolSelector, load_scorer
+from tabon.selectors import Selector, load_scorer
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions, state_f1
 
 SETTINGS = SimulationSettings(patients=900, num_candidates=4)
@@ -206,7 +205,7 @@ def test_the_risk_of_what_is_kept_falls_as_the_strangest_are_left_out(name, pati
     training = map(transition_from_record, simulate_transitions(settings, "train"))
     bank = TransitionBank.build(training, encoder="hashing")
     records = list(simulate_queries(settings, "test"))
-    selector = PoolSelector(bank, load_scorer(name, bank))
+    selector = Selector(bank, load_scorer(name, bank))
     selections = selector.select_many(list(map(query_from_record, records)))
     distances = np.array(list(map(pick_distance, selections)))
     for loss in losses:

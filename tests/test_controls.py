@@ -35,8 +35,7 @@ from tabon.plots import curves_of
 from tabon.records import Query, transition_from_record
 from tabon.reports import SECTIONS, Report
 from tabon.results import read_results, write_results
-from tabon.selector import Selector
-from tabon.selectors import PoolSelector, load_scorer
+from tabon.selectors import Selector, load_scorer
 from tabon.sentences import split_sentences
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.tables import FORMS, all_tables, render
@@ -270,7 +269,7 @@ def test_fewer_drafts_are_the_first_ones(bank, queries):
     """Also where a draft's distance depends on the other drafts."""
     rows = rows_of(trial_of(bank, queries, "consensus:chamfer"), "drafts")
     assert [row.x for row in rows] == [2, 3, 4]
-    selector = PoolSelector(bank, load_scorer("consensus:chamfer", bank))
+    selector = Selector(bank, load_scorer("consensus:chamfer", bank))
     for row in rows:
         few = [replace(query, candidates=query.candidates[: row.x]) for query in queries]
         assert picked(row, queries) == chosen(selector.select_many(few))
@@ -330,7 +329,7 @@ def test_older_priors_count_where_there_are_some(bank, queries):
     """The row stands on the studies with several priors, chosen with a history of a half."""
     [row] = rows_of(trial_of(bank, queries), "history")
     assert row.studies == {query.id for query in queries if len(query.priors) == 2}
-    selector = PoolSelector(bank, load_scorer(NOVELTY, bank), history=0.5)
+    selector = Selector(bank, load_scorer(NOVELTY, bank), history=0.5)
     assert picked(row, queries) == chosen(selector.select_many(queries))
     single = tuple(query for query in queries if len(query.priors) == 1)
     assert rows_of(trial_of(bank, single), "history") == []
@@ -488,7 +487,7 @@ def test_several_priors_stand_on_their_studies(cases, bank, results):
     found = outcome(results, "all priors, history 0.5")
     some = [at for at, case in enumerate(cases.cases) if len(case.query.priors) > 1 and case.has("findings")]
     table, asked = worths(cases)[some], [cases.cases[at].query for at in some]
-    by_all = PoolSelector(bank, load_scorer(NOVELTY, bank), history=0.5)
+    by_all = Selector(bank, load_scorer(NOVELTY, bank), history=0.5)
     newest, every = (
         table[np.arange(len(some)), chosen(each.select_many(asked))] for each in (Selector(bank), by_all)
     )

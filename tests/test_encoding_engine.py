@@ -23,7 +23,7 @@ from tabon.encoders.written_out import WrittenOut
 from tabon.errors import BankMismatchError, EncoderError, UnknownNameError
 from tabon.records import Transition
 from tabon.reports import Report
-from tabon.selector import Selector, encoder_of
+from tabon.selectors.selector import Selector, encoder_of
 from tabon.sentence_sets import embed
 from test_encoders import SENTENCES, tiny_mpnet
 

@@ -20,7 +20,6 @@ from tabon.records import Query, query_from_record, transition_from_record
 from tabon.reports import SECTIONS, Report
 from tabon.scoring import AGGREGATES
 from tabon.selection import Selection
-from tabon.selectors import PoolSelector
 from tabon.selectors.protocol import Scores
 from tabon.sentence_sets import sentence_set
 from tabon.sentences import split_sentences
@@ -311,7 +310,7 @@ def test_a_bank_without_the_section_leaves_shares_but_no_distance():
 
 def test_other_selectors_show_their_parts(bank):
     """A pool selector has no shares; each draft has its parts, and the alignment is there."""
-    found = explain(PoolSelector(bank, ByLength()), QUERIES[0])
+    found = explain(Selector(bank, ByLength()), QUERIES[0])
     assert found.distance == ""
     for draft in found.drafts:
         for name, value in draft.sections.items():
@@ -323,7 +322,7 @@ def test_the_papers_method_behind_another_door_has_the_same_shares(bank):
     """A scorer that names one of the four distances is shared out as the selector is."""
     scorer = ByLength()
     object.__setattr__(scorer, "distance", "mean-shift")
-    pool = explain(PoolSelector(bank, scorer), QUERIES[0], draft=1)
+    pool = explain(Selector(bank, scorer), QUERIES[0], draft=1)
     own = explain(Selector(bank, distance="mean-shift"), QUERIES[0], draft=1)
     assert [part.shares for part in pool.sections.values()] == [part.shares for part in own.sections.values()]
 

@@ -42,7 +42,6 @@ LAYERS = [  # from low to high; a module imports only from lower layers
     {"search"},
     {"scoring"},
     {"selection"},
-    {"selector"},
     {"observations", "change_words"},
     {"metrics"},
     {"alignment", "flags"},

@@ -22,7 +22,7 @@ from tabon.nearest import ExactIndex
 from tabon.records import query_from_record, transition_from_record
 from tabon.reports import SECTIONS, report_from_record
 from tabon.rewards import GroupReward, TransitionReward, completion_text
-from tabon.selectors import PoolSelector, load_scorer
+from tabon.selectors import load_scorer
 from tabon.sentence_sets import sentence_set
 from tabon.sentences import split_sentences
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
@@ -348,7 +348,7 @@ def test_a_bank_may_be_given_by_its_path(tmp_path):
 def test_a_group_reward_is_minus_the_selectors_distance(name):
     """Each prompt's completions are one query, however prompts stand between each other."""
     asked = flat(QUERIES[:4])
-    selector = PoolSelector(BANK, load_scorer(name, BANK))
+    selector = Selector(BANK, load_scorer(name, BANK))
     chosen = selector.select_many(reread(QUERIES[:4]))
     expected = np.array([[-total for total in one.total_distances] for one in chosen])
     reward = GroupReward(BANK, selector=name)

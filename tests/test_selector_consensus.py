@@ -13,7 +13,7 @@ from tabon.metrics import Pair, load_metric
 from tabon.metrics.measuring import measure_pairs
 from tabon.records import query_from_record, transition_from_record
 from tabon.reports import SECTIONS
-from tabon.selectors import PoolSelector, load_scorer, make_batch
+from tabon.selectors import Selector, load_scorer, make_batch
 from tabon.selectors import similarity as module
 from tabon.selectors.similarity import SYMMETRIC, draft_sections, load_distance
 from tabon.sentence_sets import sentence_set
@@ -40,7 +40,7 @@ def bank():
 
 def chosen(bank, name, *queries):
     """Return the selections of a scorer."""
-    return PoolSelector(bank, load_scorer(name, bank)).select_many(queries)
+    return Selector(bank, load_scorer(name, bank)).select_many(queries)
 
 
 def query(*drafts, priors=(CLEAR,), **known):
@@ -195,7 +195,7 @@ def test_old_priors_count_by_their_weight(bank):
     """With history ½ the distance is the weighted mean over priors, newest weight 1."""
     scorer = load_scorer("nearest-prior:chamfer", bank)
     both = query(EFFUSION, CLEAR, priors=(EFFUSION, CLEAR))
-    [found] = PoolSelector(bank, scorer, history=0.5).select_many([both])
+    [found] = Selector(bank, scorer, history=0.5).select_many([both])
     parts = [chosen(bank, scorer.name, replace(both, priors=(prior,)))[0] for prior in both.priors]
     old, new = (np.array(part.sections["findings"].distances) for part in parts)
     np.testing.assert_allclose(found.sections["findings"].distances, (0.5 * old + new) / 1.5)
@@ -236,7 +236,7 @@ def test_a_distinct_pair_is_measured_once(bank, monkeypatch):
     monkeypatch.setattr(module, "load_metric", lambda _: Counting())
     scorer = load_scorer("consensus:rouge-l-f", bank)
     asked.clear()
-    PoolSelector(bank, scorer).select_many([query(EFFUSION, CLEAR, CLEAR)])
+    Selector(bank, scorer).select_many([query(EFFUSION, CLEAR, CLEAR)])
     assert len(asked) == len(set(asked)) == 4  # in each section: two that differ, and one with its copy
 
 
@@ -257,7 +257,7 @@ def test_names_settings_and_what_is_refused(bank):
     assert load_scorer("nearest-prior", bank).name == "nearest-prior:chamfer"
     scorer = load_scorer("consensus:rouge-l-f", bank)
     assert scorer.settings["metric"].startswith("rouge;tokens:a-z0-9;")
-    signature = PoolSelector(bank, scorer).signature
+    signature = Selector(bank, scorer).signature
     assert signature.startswith("selector:consensus:rouge-l-f|metric:rouge;")
     with pytest.raises(UnknownNameError, match="Did you mean 'chamfer'"):
         load_scorer("consensus:chamfr", bank)

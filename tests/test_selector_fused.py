@@ -18,7 +18,7 @@ from tabon.fitting import fit
 from tabon.metrics import Pair, load_metric
 from tabon.records import query_from_record, transition_from_record
 from tabon.reports import SECTIONS, Report
-from tabon.selectors import PoolSelector, load_scorer, make_batch
+from tabon.selectors import Selector, load_scorer, make_batch
 from tabon.selectors.fused import (
     DOUBT,
     PARTS,
@@ -55,7 +55,7 @@ def queries():
 
 def selected(bank, queries, scorer="fused", **options):
     """Select with a scorer by name."""
-    return PoolSelector(bank, load_scorer(scorer, bank), encoder=ENCODER, **options).select_many(queries)
+    return Selector(bank, load_scorer(scorer, bank), encoder=ENCODER, **options).select_many(queries)
 
 
 def test_the_parts_add_up_to_the_distance(bank, queries):
@@ -196,7 +196,7 @@ def test_several_priors_are_weighed_by_recency(bank, queries):
     expected = (np.array(new.total_distances) + 0.5 * np.array(old.total_distances)) / 1.5
     np.testing.assert_allclose(both.total_distances, expected, atol=1e-9)
     with pytest.raises(BadInputError, match="history"):
-        PoolSelector(bank, load_scorer("fused", bank), encoder=ENCODER, history=2.0)
+        Selector(bank, load_scorer("fused", bank), encoder=ENCODER, history=2.0)
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -13,7 +13,7 @@ from scipy.linalg import eigh, helmert
 from tabon import Query, Report, Transition, TransitionBank
 from tabon.errors import BadInputError
 from tabon.records import query_from_record
-from tabon.selectors import PoolSelector, load_scorer
+from tabon.selectors import Selector, load_scorer
 from tabon.selectors.modex import (
     conductance,
     dominant_cluster,
@@ -40,7 +40,7 @@ def bank():
 
 def chosen(bank, *queries):
     """Return the selections of ModeX."""
-    return PoolSelector(bank, load_scorer("modex", bank)).select_many(queries)
+    return Selector(bank, load_scorer("modex", bank)).select_many(queries)
 
 
 def query(*drafts, priors=()):
@@ -219,5 +219,5 @@ def test_modex_has_no_variants(bank):
     """What stands after the colon is refused; the signature names the threshold."""
     with pytest.raises(BadInputError, match="modex has no variants"):
         load_scorer("modex:rouge", bank)
-    signature = PoolSelector(bank, load_scorer("modex", bank)).signature
+    signature = Selector(bank, load_scorer("modex", bank)).signature
     assert signature.startswith("selector:modex|grams:lower-words-1-2-3|conductance:0.8|")

@@ -12,7 +12,7 @@ from tabon.encoders import load_encoder
 from tabon.metrics import Pair, load_metric
 from tabon.records import query_from_record, transition_from_record
 from tabon.reports import SECTIONS
-from tabon.selectors import PoolSelector, load_scorer
+from tabon.selectors import Selector, load_scorer
 from tabon.selectors.next_visit import SIMILAR_PRIORS
 from tabon.selectors.set_distances import unit_means
 from tabon.sentence_sets import RaggedSets, sentence_set
@@ -35,7 +35,7 @@ def bank():
 
 def chosen(bank, name, *queries):
     """Return the selections of a scorer."""
-    return PoolSelector(bank, load_scorer(name, bank)).select_many(queries)
+    return Selector(bank, load_scorer(name, bank)).select_many(queries)
 
 
 def query(*drafts, priors=(CLEAR,)):
@@ -186,6 +186,6 @@ def test_directions_of_means():
 
 def test_the_signature_says_how_priors_are_found(bank):
     """Name, look-up and metric stand in it."""
-    signature = PoolSelector(bank, load_scorer("next-visit:rouge-l-f", bank)).signature
+    signature = Selector(bank, load_scorer("next-visit:rouge-l-f", bank)).signature
     assert signature.startswith("selector:next-visit:rouge-l-f|priors:mean-cosine/20|metric:rouge;")
     assert load_scorer("next-visit", bank).name == "next-visit:chamfer"

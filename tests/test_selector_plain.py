@@ -6,7 +6,7 @@ import pytest
 
 from tabon import Query, Report, Transition, TransitionBank
 from tabon.errors import BadInputError
-from tabon.selectors import PoolSelector, load_scorer
+from tabon.selectors import Selector, load_scorer
 
 CLEAR, EFFUSION = Report("Clear lungs.", "Normal."), Report("New right pleural effusion.", "Effusion.")
 NAMES = ("longest", "shortest", "first", "random:7")
@@ -21,7 +21,7 @@ def bank():
 
 def chosen(bank, name, *queries):
     """Return the selections of a scorer."""
-    return PoolSelector(bank, load_scorer(name, bank)).select_many(queries)
+    return Selector(bank, load_scorer(name, bank)).select_many(queries)
 
 
 def query(*drafts, facts=(), name="q", priors=()):

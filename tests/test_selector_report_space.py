@@ -13,7 +13,7 @@ from tabon import Query, Report, Transition, TransitionBank
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.records import query_from_record, transition_from_record
 from tabon.reports import SECTIONS
-from tabon.selectors import PoolSelector, load_scorer, make_batch, nearest_sets, set_coverage
+from tabon.selectors import Selector, load_scorer, make_batch, nearest_sets, set_coverage
 from tabon.selectors.nearest_sets import DistinctSets, SetIndex
 from tabon.selectors.set_coverage import LOWER_BOUNDS, OUTRIGHT, SetLayout
 from tabon.selectors.set_distances import SET_DISTANCES, paired_distances
@@ -57,7 +57,7 @@ def banks():
 
 def chooser(bank, name, encoder=None):
     """A selector by name."""
-    return PoolSelector(bank, load_scorer(name, bank), encoder=encoder)
+    return Selector(bank, load_scorer(name, bank), encoder=encoder)
 
 
 def small_bank(*currents):

@@ -15,7 +15,7 @@ from tabon.encoders import load_encoder
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.records import query_from_record, transition_from_record
 from tabon.reports import SECTIONS
-from tabon.selectors import PoolSelector, load_scorer
+from tabon.selectors import load_scorer
 from tabon.selectors.two_sided import two_sided_transitions
 from tabon.sentence_sets import RaggedSets, sentence_set
 from tabon.sentences import split_sentences
@@ -38,7 +38,7 @@ def bank():
 
 def chosen(bank, name, *queries):
     """Return the selections of a scorer."""
-    return PoolSelector(bank, load_scorer(name, bank)).select_many(queries)
+    return Selector(bank, load_scorer(name, bank)).select_many(queries)
 
 
 def query(*drafts, priors=(CLEAR,)):
@@ -225,11 +225,11 @@ def test_names_and_signatures(bank):
     assert load_scorer("transition", bank).name == "transition:novelty/min"
     assert load_scorer("transition:cost-ot", bank).name == "transition:cost-ot/min"
     assert load_scorer("two-sided", bank).name == "two-sided:min"
-    signature = PoolSelector(bank, load_scorer("transition:cost-ot/knn", bank)).signature
+    signature = Selector(bank, load_scorer("transition:cost-ot/knn", bank)).signature
     assert signature.startswith(
         "selector:transition:cost-ot/knn|aggregate:knn10|zero:neutral|solver:pot-network-simplex|"
     )
-    signature = PoolSelector(bank, load_scorer("two-sided", bank)).signature
+    signature = Selector(bank, load_scorer("two-sided", bank)).signature
     assert signature.startswith(
         "selector:two-sided:min|distance:novelty-both-ways|aggregate:min|zero:neutral|"
     )

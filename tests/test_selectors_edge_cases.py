@@ -8,7 +8,7 @@ import pytest
 from tabon.bank import TransitionBank
 from tabon.records import Query, query_from_record, transition_from_record
 from tabon.reports import Report
-from tabon.selectors import SELECTORS, PoolSelector, load_scorer
+from tabon.selectors import SELECTORS, Selector, load_scorer
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
 
 SETTINGS = SimulationSettings(patients=60, num_candidates=4)
@@ -52,7 +52,7 @@ def query() -> Query:
 
 def chosen(name, asked, **options):
     """Select for one query."""
-    return PoolSelector(bank(), load_scorer(name, bank()), **options).select_many([asked])[0]
+    return Selector(bank(), load_scorer(name, bank()), **options).select_many([asked])[0]
 
 
 def with_drafts(*drafts):
@@ -72,7 +72,7 @@ def test_an_ordinary_query_is_answered_alike_alone_and_in_company(name):
     assert alone.selected in range(4)
     assert len(alone.total_distances) == 4
     other = replace(query(), id="other", candidates=query().candidates[::-1])
-    many = PoolSelector(bank(), load_scorer(name, bank())).select_many([other, query()])
+    many = Selector(bank(), load_scorer(name, bank())).select_many([other, query()])
     assert many[1] == alone
 
 

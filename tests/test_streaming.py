@@ -14,8 +14,7 @@ from tabon.encoders import load_encoder
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.records import query_from_record, transition_from_record
 from tabon.reports import parse_report
-from tabon.selector import Selector
-from tabon.selectors import PoolSelector, load_scorer
+from tabon.selectors import Selector, load_scorer
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.streaming import (
     Halving,
@@ -63,7 +62,7 @@ def chooser(name):
     bank = cohort()[0]
     if name == "novelty":
         return Selector(bank)
-    return PoolSelector(bank, load_scorer(name, bank))
+    return Selector(bank, load_scorer(name, bank))
 
 
 def words_of(text):

@@ -25,7 +25,7 @@ from tabon.formats import DISCLAIMER, read_sr, write_sr
 from tabon.records import query_from_record
 from tabon.reports import Report
 from tabon.selection import ABSTENTIONS
-from tabon.selector import Selector
+from tabon.selectors import Selector
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

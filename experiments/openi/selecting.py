@@ -21,8 +21,7 @@ from tabon.experiment.steps import Steps, file_digest
 from tabon.metrics import load_metric
 from tabon.records import Query, read_transitions
 from tabon.selection import Selection
-from tabon.selector import Selector
-from tabon.selectors import PoolSelector, load_scorer
+from tabon.selectors import Selector
 from tabon.sentence_store import SentenceStore
 
 PRIOR_FREE = frozenset(
@@ -38,7 +37,7 @@ Told = Callable[[str], None]
 
 
 class Chooser(Protocol):
-    """What `Selector` and `PoolSelector` share."""
+    """What `Selector` and `Selector` share."""
 
     @property
     def signature(self) -> str:
@@ -129,7 +128,7 @@ class SeedRun:
         shared = {"encoder": self.tools.encoder, "store": self.tools.store}
         if distance not in DISTANCES:
             loaded = self._fitted(name) if name.startswith(f"{FIT}:") else name
-            return PoolSelector(self.bank, load_scorer(loaded, self.bank), **shared)
+            return Selector(self.bank, loaded, **shared)
         k = self.tools.plan.neighbours
         return Selector(self.bank, distance=distance, aggregate=aggregate, num_neighbours=k, **shared)
 

@@ -34,8 +34,7 @@ from tabon.metrics.measuring import MeasurementStore
 from tabon.records import query_from_record, transition_from_record
 from tabon.reports import report_from_record
 from tabon.results import Cell, Results, write_results
-from tabon.selector import Selector
-from tabon.selectors import PoolSelector, load_scorer
+from tabon.selectors import Selector
 from tabon.sentence_store import SentenceStore
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.simulate.drafts import layout
@@ -107,12 +106,12 @@ class Tools:
         cases = tuple(Case(query, report_from_record(query.reference)) for query in found)
         return Task(name, bank, cases, tuple(tuple(map(_text, record["candidates"])) for record in records))
 
-    def chooser(self, task: Task, name: str) -> Selector | PoolSelector:
+    def chooser(self, task: Task, name: str) -> Selector:
         """Return a selector by name."""
         shared: dict[str, Any] = {"encoder": self.encoder, "store": self.sentences}
         if name == PAPER:
             return Selector(task.bank, **shared)
-        return PoolSelector(task.bank, load_scorer(name, task.bank), **shared)
+        return Selector(task.bank, name, **shared)
 
 
 def _text(draft: Any) -> str:  # noqa: ANN401

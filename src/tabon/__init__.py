@@ -11,7 +11,7 @@ from tabon.errors import TabonError
 from tabon.records import Query, Transition
 from tabon.reports import Report, parse_report
 from tabon.selection import Selection
-from tabon.selector import Selector
+from tabon.selectors import Selector
 from tabon.sentence_store import SentenceStore
 from tabon.sentences import split_sentences
 

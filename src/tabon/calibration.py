@@ -24,7 +24,8 @@ from tabon.nearest import ExactIndex
 from tabon.reports import SECTIONS, Section
 from tabon.scoring import aggregate_distances, bank_neighbours
 from tabon.selection import Selection
-from tabon.selector import Selector
+from tabon.selectors import Selector
+from tabon.selectors.transition import Transition
 from tabon.transitions import Transitions
 from tabon.typed_values import read_typed
 
@@ -150,21 +151,32 @@ def from_bank(selector: Selector) -> Calibration:
     )
 
 
+def _paper(selector: Selector) -> Transition:
+    """Return the paper's method; another one's distances say nothing of the bank's own transitions."""
+    if isinstance(selector.scorer, Transition) and not selector.history:
+        return selector.scorer
+    raise BadInputError(
+        "only the paper's method without --history calibrates on the bank; give --calibration FILE, "
+        "made with `tabon calibrate`"
+    )
+
+
 def _leave_patient_out(selector: Selector, section: Section) -> Array:
     """Return each bank row's distance to the rows of other patients; NaN where there are too few."""
-    bank, part = selector.bank, selector.bank.section(section, selector.distance)
+    bank, scorer = selector.bank, _paper(selector)
+    part = bank.section(section, scorer.distance)
     distances = np.full(len(bank), np.nan)
     if len(part) == 0:
         return distances
-    patients, k = _patients(bank), 1 if selector.aggregate == "min" else selector.num_neighbours
+    patients, k = _patients(bank), 1 if scorer.aggregate == "min" else scorer.num_neighbours
     most = max(Counter(patients.tolist()).values())
     rows = np.concatenate([part.rows, part.zero_rows])
-    found = bank_neighbours(_moves_of(part), part, min(k + most, len(part)), selector.zero)
+    found = bank_neighbours(_moves_of(part), part, min(k + most, len(part)), scorer.zero)
     for place, row in enumerate(rows.tolist()):
         others = patients[found.rows[place]] != patients[row]
         near = found.distances[place][others][:k]
         if len(near) == k:
-            distances[row] = aggregate_distances(near[None], selector.aggregate)[0]
+            distances[row] = aggregate_distances(near[None], scorer.aggregate)[0]
     return distances
 
 

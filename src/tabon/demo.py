@@ -22,7 +22,7 @@ from tabon.errors import BadInputError
 from tabon.records import Query, query_from_record, transition_from_record
 from tabon.scoring import AGGREGATES
 from tabon.selection import Selection
-from tabon.selector import Selector
+from tabon.selectors import Selector
 from tabon.sentence_sets import Progress
 from tabon.sentence_store import SentenceStore
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions, state_f1

@@ -33,7 +33,7 @@ Sentences = tuple[str, ...]
 
 
 class AnySelector(Protocol):
-    """What can be explained: the paper's `Selector`, a `PoolSelector`, or one of your own."""
+    """What can be explained: a `Selector`, or one of your own."""
 
     @property
     def signature(self) -> str:
@@ -197,12 +197,6 @@ class _Basis:
         """Return the row of each sentence in the table."""
         return {sentence: number for number, sentence in enumerate(self.table.sentences)}
 
-    @cached_property
-    def bank_rows(self) -> Mapping[str, int]:
-        """Return the row of each training transition whose text may be shown."""
-        known = self.bank.provenance if self.bank is not None and self.bank_text else ()
-        return {str(facts["id"]): number for number, facts in enumerate(known)}
-
     def ids(self, sentences: Sentences) -> Ids:
         """Return the rows of sentences, in the order of the report."""
         return np.array([self.rows[text] for text in sentences], dtype=np.int64)
@@ -221,11 +215,8 @@ def _basis(selector: AnySelector, queries: Sequence[Query], neighbours: int, *, 
 
 def _distance_of(selector: AnySelector) -> str:
     """Return the set distance whose transitions a selector compares; empty where it compares none."""
-    for place in (selector, getattr(selector, "scorer", None)):
-        name = getattr(place, "distance", "")
-        if name in DISTANCES:
-            return str(name)
-    return ""
+    name = getattr(getattr(selector, "scorer", None), "distance", "")
+    return name if name in DISTANCES else ""
 
 
 def _check_draft(query: Query, draft: int | None) -> None:
@@ -363,10 +354,9 @@ def _put_back(values: tuple[float, ...], order: Ids) -> tuple[float, ...]:
 
 def _training_change(found: Neighbour, section: Section, basis: _Basis) -> TrainingChange:
     """Return a training transition with its sentences, where these are known and may be shown."""
-    row = basis.bank_rows.get(found.id)
-    if row is None or basis.bank is None:
+    if not basis.bank_text or basis.bank is None:
         return TrainingChange(found.id, found.distance)
     table, pairs = basis.bank.table, basis.bank.pairs[section]
-    prior, current = pairs.prior.as_written(row), pairs.current.as_written(row)
+    prior, current = pairs.prior.as_written(found.row), pairs.current.as_written(found.row)
     before, after = (tuple(table.sentences[number] for number in side) for side in (prior, current))
     return TrainingChange(found.id, found.distance, before, after, _aligned(table, prior, current))

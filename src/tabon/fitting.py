@@ -12,10 +12,10 @@ from tabon.evaluation.cases import Case
 from tabon.evaluation.measured import measure_section
 from tabon.metrics import Metric
 from tabon.reports import SECTIONS, Section
-from tabon.selector import bank_encoder
 from tabon.selectors.batch import Batch, make_batch
 from tabon.selectors.fused import PARTS, Fused
 from tabon.selectors.learnt import sides
+from tabon.selectors.selector import bank_encoder
 from tabon.selectors.weights import Array, FittedWeights, fit_from, fit_ridge, one_scale, who
 from tabon.sentence_store import SentenceStore
 from tabon.signature import Fingerprint

@@ -14,20 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon.bank import TransitionBank
-from tabon.distances import get_distance
 from tabon.encoders import Encoder, SentenceEncoder
 from tabon.errors import BadInputError
 from tabon.records import Query, is_too_long
 from tabon.reports import SECTIONS, Report, Section, parse_report, report_from_record
-from tabon.scoring import Aggregate, ZeroPolicy, aggregate_distances, bank_neighbours
+from tabon.scoring import Aggregate, ZeroPolicy
 from tabon.selection import WORST
-from tabon.selector import Selector
-from tabon.selectors import Batch, PoolSelector, load_scorer, make_batch
-from tabon.selectors.transition import comparable
+from tabon.selectors import Batch, Selector
 from tabon.sentence_sets import Ids
 from tabon.sentence_store import SentenceStore
 from tabon.sentences import split_sentences
-from tabon.transitions import transitions
 
 PATIENT = "patient"  # looked at where the data set has it
 Reader = Callable[[object], str]
@@ -232,8 +228,7 @@ class TransitionReward:
     def can_score(self, row: Mapping[str, object]) -> bool:
         """Say whether completions of this row of a data set get a number; else they get None."""
         [asked] = self._columns.asked([""], {name: [value] for name, value in row.items()})
-        counted = (section for section in SECTIONS if self._neighbours(section))
-        has = any(split_sentences(asked.prior.section(section)) for section in counted)
+        has = any(split_sentences(asked.prior.section(section)) for section in self._counted())
         return has and self._may_be_scored(asked)
 
     def distances(self, priors: Sequence[Report], drafts: Sequence[Report]) -> DraftDistances:
@@ -246,32 +241,20 @@ class TransitionReward:
         if not drafts:
             return DraftDistances(totals, sections)
         queries, order = _by_prior(priors, drafts)
-        batch = make_batch(queries, self.selector.bank, self.selector.encoder, self.selector.store)
-        for section in SECTIONS:
-            if self._neighbours(section):
-                sections[order] += batch.has_prior(section)
-                totals[order] += self._section_distances(batch, section)
+        batch = self.selector.batch(queries)
+        for section in self._counted():
+            sections[order] += batch.has_prior(section)
+            totals[order] += self._section_distances(batch, section)
         return DraftDistances(totals, sections)
 
     def _section_distances(self, batch: Batch, section: Section) -> NDArray[np.float64]:
         """Return a section's bank distances (eq. 8-10); 1 where a draft lacks it, 0 where the prior does."""
-        selector, rows = self.selector, comparable(batch, section)
-        [moves] = transitions(
-            [get_distance(selector.distance)],
-            batch.table.vectors,
-            prior=batch.prior_sets[section].take(batch.owner[rows]),
-            current=batch.draft_sets[section].take(rows),
-        )
-        bank = selector.bank.section(section, selector.distance)
-        found = bank_neighbours(moves, bank, self._neighbours(section), selector.zero)
-        distances = np.where(batch.has_prior(section), WORST, 0.0)
-        distances[rows] = aggregate_distances(found.distances, selector.aggregate)
-        return distances
+        found = self.selector.scorer.score(batch, section).distances
+        return np.where(np.isnan(found), np.where(batch.has_prior(section), WORST, 0.0), found)
 
-    def _neighbours(self, section: Section) -> int:
-        """Return k in this section's bank; 0 where that bank is empty."""
-        bank = self.selector.bank.section(section, self.selector.distance)
-        return min(self.selector.num_neighbours, len(bank))
+    def _counted(self) -> list[Section]:
+        """Return the sections that the bank has."""
+        return [section for section in SECTIONS if len(self.selector.bank.pairs[section].present())]
 
     def _may_be_scored(self, asked: _Asked) -> bool:
         """Say whether the bank holds nothing of the patient's own, or that was allowed."""
@@ -322,10 +305,9 @@ class GroupReward:
             read: what takes the report out of a completion.
             name: what the trainer calls the reward in its logs.
         """
-        opened = _opened(bank)
-        self.selector = PoolSelector(
-            opened,
-            load_scorer(selector, opened),
+        self.selector = Selector(
+            _opened(bank),
+            selector,
             encoder=encoder,
             store=store,
             allow_bank_patients=allow_bank_patients,

@@ -37,8 +37,14 @@ ABSTENTIONS: Mapping[str, str] = MappingProxyType(
 class Neighbour:
     """A training transition near a draft's transition."""
 
-    id: str
+    row: int  # of the bank
     distance: float
+    provenance: Sequence[Mapping[str, Any]] = field(repr=False, compare=False)  # of the bank
+
+    @property
+    def id(self) -> str:
+        """Return the transition's id; read when it is asked for."""
+        return str(self.provenance[self.row]["id"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +54,11 @@ class SectionDistances:
     distances: tuple[float, ...]
     nearest: tuple[tuple[Neighbour, ...], ...]  # empty where the draft lacks the section
     parts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)  # what a distance is made of
-    compared: tuple[bool, ...] = ()  # which drafts have the section; () where `nearest` says it
+    compared: tuple[bool, ...]  # which drafts could be compared
 
     def has(self, draft: int) -> bool:
         """Whether a draft could be compared here."""
-        return self.compared[draft] if self.compared else bool(self.nearest[draft])
+        return self.compared[draft]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +114,7 @@ def select(
 
     Only drafts with at least one section that counts are eligible.
 
-    >>> nearest = ((Neighbour("a", 0.4),), (Neighbour("b", 0.1),))
-    >>> part = SectionDistances(distances=(0.4, 0.1), nearest=nearest)
+    >>> part = SectionDistances(distances=(0.4, 0.1), nearest=((), ()), compared=(True, True))
     >>> select({"findings": part}).selected
     1
     """

@@ -19,7 +19,7 @@ from tabon.errors import UnknownNameError
 from tabon.evaluation import read_cases
 from tabon.fitting import FITTED, fit
 from tabon.metrics import METRICS, Metric, load_metric
-from tabon.selector import bank_encoder
+from tabon.selectors.selector import bank_encoder
 from tabon.selectors.weights import write_weights
 
 

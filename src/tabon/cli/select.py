@@ -27,12 +27,12 @@ from tabon.cli.shared_options import (
 )
 from tabon.distances import DISTANCES
 from tabon.engines import SelectionSettings, make_chooser, make_selector, open_engine, select_parts
-from tabon.engines.selecting import PAPER, Chooser, answer, in_batches
+from tabon.engines.selecting import Chooser, answer, in_batches
 from tabon.errors import BadInputError
 from tabon.records import read_queries
 from tabon.scoring import AGGREGATES, ZERO_POLICIES
-from tabon.selector import Selector
-from tabon.selectors import SELECTORS, PoolSelector
+from tabon.selectors import SELECTORS, Selector
+from tabon.selectors.loading import PAPER
 
 QUERIES_AT_ONCE = 256
 
@@ -42,16 +42,14 @@ METHOD_OPTIONS = (
         "--selector",
         default=PAPER,
         show_default=True,
-        help=f"{PAPER} (the options below), or one of {', '.join(SELECTORS)}, with a variant after a colon.",
+        help=f"{PAPER} or one of {', '.join(SELECTORS)}, with a variant after a colon.",
     ),
-    click.option("--distance", default="novelty", show_default=True, help=f"One of {', '.join(DISTANCES)}."),
-    click.option("--aggregate", default="min", show_default=True, help=f"One of {', '.join(AGGREGATES)}."),
-    click.option("-k", "--neighbours", type=int, default=10, show_default=True, help="Neighbours of knn."),
+    click.option("--distance", help=f"One of {', '.join(DISTANCES)}.  [default: novelty]"),
+    click.option("--aggregate", help=f"One of {', '.join(AGGREGATES)}.  [default: min]"),
+    click.option("-k", "--neighbours", type=int, help="Neighbours of knn.  [default: 10]"),
     click.option(
         "--zero",
-        default="neutral",
-        show_default=True,
-        help=f"How a draft without change is scored: one of {', '.join(ZERO_POLICIES)}.",
+        help=f"How a draft without change is scored: one of {', '.join(ZERO_POLICIES)}.  [default: neutral]",
     ),
     click.option(
         "--history",
@@ -151,11 +149,7 @@ def _elsewhere(
 
 
 def settings_of(options: Mapping[str, Any]) -> SelectionSettings:
-    """Return what the options say of the method; refuse those that would not count."""
-    if options["selector"] != PAPER:
-        _refuse(("distance", "aggregate", "neighbours", "zero"), f"--selector {options['selector']}")
-    elif options["history"]:
-        _refuse(("neighbours", "zero"), "--history")
+    """Return what the options say of the method."""
     calibration = options.get("calibration")
     return SelectionSettings(
         selector=options["selector"],
@@ -173,18 +167,9 @@ def settings_of(options: Mapping[str, Any]) -> SelectionSettings:
     )
 
 
-def selector_of(bank: TransitionBank, options: Mapping[str, Any]) -> Selector | PoolSelector:
+def selector_of(bank: TransitionBank, options: Mapping[str, Any]) -> Selector:
     """Return the selector that the options name, without abstention."""
     return make_selector(bank, settings_of(options))
-
-
-def _refuse(options: Iterable[str], beside: str) -> None:
-    """Refuse options of the paper's method that would not count here."""
-    context = click.get_current_context()
-    for option in options:
-        if context.get_parameter_source(option) == click.core.ParameterSource.COMMANDLINE:
-            shown = "-k" if option == "neighbours" else f"--{option}"
-            raise BadInputError(f"{shown} does not count beside {beside}; leave one of them out")
 
 
 def write_selections(chooser: Chooser, lines: Iterable[bytes], out: IO[bytes]) -> int:

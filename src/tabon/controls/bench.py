@@ -19,7 +19,7 @@ from tabon.errors import BadInputError, TabonError
 from tabon.evaluation import Case, Cases
 from tabon.evaluation.measured import STATE
 from tabon.metrics.measuring import MeasurementStore
-from tabon.selector import bank_encoder
+from tabon.selectors.selector import bank_encoder
 from tabon.sentence_store import SentenceStore
 from tabon.statistics import bootstrap_weights
 

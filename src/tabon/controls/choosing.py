@@ -10,7 +10,7 @@ from tabon.encoders import Encoder
 from tabon.records import Query
 from tabon.reports import SECTIONS, Report, Section
 from tabon.selection import Selection
-from tabon.selectors import Batch, PoolSelector, Scorer
+from tabon.selectors import Batch, Scorer, Selector
 from tabon.sentence_sets import embed
 from tabon.sentence_store import SentenceStore
 from tabon.sentences import split_sentences
@@ -36,11 +36,10 @@ class Reader:
         return self._sentences[text]
 
 
-class ControlSelector(PoolSelector):
+class ControlSelector(Selector):
     """A selector whose reports are cut into other pieces than sentences.
 
-    `bank` must be cut the same way. With several priors (`history`) sentences
-    stay as they are.
+    `bank` must be cut the same way.
     """
 
     def __init__(  # noqa: PLR0913  # what a pool selector has, and how texts are read
@@ -68,16 +67,13 @@ class ControlSelector(PoolSelector):
 
     def select_many(self, queries: Sequence[Query]) -> list[Selection]:
         """Choose for many queries, some hundred at a time."""
-        choose = super().select_many if self.history else self._select
-        return [selection for lot in in_lots(queries) for selection in choose(lot)]
+        return [
+            selection
+            for lot in in_lots(queries)
+            for selection in super(ControlSelector, self).select_many(lot)
+        ]
 
-    def _select(self, queries: Sequence[Query]) -> list[Selection]:
-        """Choose by the newest prior alone."""
-        batch = self._batch(queries)
-        scored = {section: self.scorer.score(batch, section) for section in SECTIONS}
-        return [self._choose(query, batch, [place], scored) for place, query in enumerate(queries)]
-
-    def _batch(self, queries: Sequence[Query]) -> Batch:
+    def batch(self, queries: Sequence[Query]) -> Batch:
         """Cut and embed every report."""
         priors = tuple(self._reader.sections(query.prior, self._cut) for query in queries)
         drafts = tuple(

@@ -27,8 +27,7 @@ from tabon.experiment.neighbour_curve import pick_with
 from tabon.records import Query
 from tabon.reports import SECTIONS
 from tabon.selection import Selection
-from tabon.selector import Selector
-from tabon.selectors import Scorer, load_scorer
+from tabon.selectors import Scorer, Selector, load_scorer
 from tabon.sentence_store import SentenceStore
 
 DRAFTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)

@@ -14,11 +14,10 @@ from tabon.records import BadLine, Query
 from tabon.scoring import Aggregate, ZeroPolicy
 from tabon.search import open_search
 from tabon.selection import ABSTENTIONS, Selection
-from tabon.selector import Selector
-from tabon.selectors import PoolSelector, load_scorer
+from tabon.selectors import Selector
+from tabon.selectors.loading import PAPER
 from tabon.sentence_store import SentenceStore
 
-PAPER = "paper"
 CHARACTERS_AT_ONCE = 2_000_000  # twice what 256 usual queries have
 Failure = EncoderError | TransportError
 
@@ -43,10 +42,10 @@ class SelectionSettings:
     """What `tabon select` may be told about its method; the defaults are its own."""
 
     selector: str = PAPER
-    distance: str = "novelty"
-    aggregate: Aggregate = "min"
-    neighbours: int = 10
-    zero: ZeroPolicy = "neutral"
+    distance: str | None = None  # None: the selector's own
+    aggregate: Aggregate | None = None
+    neighbours: int | None = None
+    zero: ZeroPolicy | None = None
     history: float = 0.0
     allow_bank_patients: bool = False
     abstain: float | None = None
@@ -59,16 +58,11 @@ class SelectionSettings:
 class AbstainingChooser:
     """A selector that says nothing where the pick is too strange."""
 
-    def __init__(self, chooser: Chooser, calibration: Calibration | None, rate: float) -> None:
+    def __init__(self, chooser: Selector, calibration: Calibration | None, rate: float) -> None:
         """Take a calibration, or make one from the bank."""
-        if calibration is None and not isinstance(chooser, Selector):
-            raise BadInputError(
-                "only the paper's method without --history calibrates on the bank; give --calibration FILE, "
-                "made with `tabon calibrate`"
-            )
         self._chooser, self._rate = chooser, rate
         self.encoder, self.signature = chooser.encoder, chooser.signature
-        self._calibration = from_bank(chooser) if calibration is None else calibration  # type: ignore[arg-type]
+        self._calibration = from_bank(chooser) if calibration is None else calibration
 
     def select_many(self, queries: list[Query], /) -> list[Selection]:
         """Choose, or abstain."""
@@ -80,40 +74,30 @@ def make_chooser(bank: TransitionBank, settings: SelectionSettings) -> Chooser:
     return may_abstain(make_selector(bank, settings), settings)
 
 
-def may_abstain(chooser: Chooser, settings: SelectionSettings) -> Chooser:
+def may_abstain(chooser: Selector, settings: SelectionSettings) -> Chooser:
     """Return a selector that says nothing where the settings ask for that."""
     if settings.abstain is None and settings.calibration is None:
         return chooser
     return AbstainingChooser(chooser, settings.calibration, settings.abstain or 0.0)
 
 
-def make_selector(bank: TransitionBank, settings: SelectionSettings) -> Selector | PoolSelector:
+def make_selector(bank: TransitionBank, settings: SelectionSettings) -> Selector:
     """Return the selector that gives the distances."""
     if settings.search is not None:
-        if settings.selector != PAPER and not settings.selector.startswith("transition"):
+        if settings.selector.partition(":")[0] not in (PAPER, "transition"):
             raise BadInputError(
                 f"--search does not count beside --selector {settings.selector}, which does not search "
                 "transitions; leave one of them out"
             )
         bank.search_with(open_search(settings.search))
     store = None if settings.store is None else SentenceStore(settings.store)
-    if settings.selector == PAPER and not settings.history:
-        return Selector(
-            bank,
-            distance=settings.distance,
-            aggregate=settings.aggregate,
-            num_neighbours=settings.neighbours,
-            zero=settings.zero,
-            encoder=settings.encoder,
-            store=store,
-            allow_bank_patients=settings.allow_bank_patients,
-        )
-    name = settings.selector
-    if name == PAPER:
-        name = f"transition:{settings.distance}/{settings.aggregate}"
-    return PoolSelector(
+    return Selector(
         bank,
-        load_scorer(name, bank),
+        settings.selector,
+        distance=settings.distance,
+        aggregate=settings.aggregate,
+        num_neighbours=settings.neighbours,
+        zero=settings.zero,
         history=settings.history,
         encoder=settings.encoder,
         store=store,

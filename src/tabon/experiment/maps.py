@@ -9,7 +9,7 @@ from tabon.encoders import Encoder
 from tabon.evaluation.cases import Case, Cases
 from tabon.nearest import ExactIndex
 from tabon.reports import Section
-from tabon.selector import Selector
+from tabon.selectors import Selector
 from tabon.sentence_sets import embed
 from tabon.sentence_store import SentenceStore
 from tabon.sentences import split_sentences

@@ -10,7 +10,7 @@ import numpy as np
 from tabon.evaluation import Picks
 from tabon.records import Query
 from tabon.selection import WORST, SectionDistances, Selection
-from tabon.selector import Selector
+from tabon.selectors import Selector
 
 
 def picks_by_neighbours(

@@ -22,7 +22,7 @@ from tabon.experiment.plan import Experiment, RunPlan
 from tabon.experiment.steps import Steps, file_digest
 from tabon.records import Query, read_queries, read_transitions, whole_query
 from tabon.results import Results, read_results, write_results
-from tabon.selector import Selector
+from tabon.selectors import Selector
 from tabon.sentence_sets import Progress
 from tabon.sentence_store import SentenceStore
 from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions

@@ -40,13 +40,8 @@ class AnsweredSelector:
         return getattr(self.selector, "store", None)
 
     @property
-    def distance(self) -> str:
-        """Return the set distance of the paper's method."""
-        return str(getattr(self.selector, "distance", ""))
-
-    @property
     def scorer(self) -> Any:  # noqa: ANN401  # whatever the selector has
-        """Return the scorer of another method."""
+        """Return its scorer."""
         return getattr(self.selector, "scorer", None)
 
     def select_many(self, queries: Sequence[Query]) -> list[Selection]:

@@ -11,8 +11,7 @@ from tabon.explorer.axes import SectionMap
 from tabon.records import Query
 from tabon.reports import Section
 from tabon.selection import Neighbour, Selection
-from tabon.selector import Selector
-from tabon.selectors import PoolSelector
+from tabon.selectors import Selector
 from tabon.sentence_sets import embed
 from tabon.sentences import split_sentences
 from tabon.transition_map import Point
@@ -31,10 +30,9 @@ class Placed:
 class Placer:
     """Lays drafts on the maps of a selector's bank."""
 
-    selector: Selector | PoolSelector
+    selector: Selector
     distance: str
     maps: Mapping[Section, SectionMap]
-    rows: Mapping[str, int]  # bank row of each training transition
 
     def places(self, query: Query, selection: Selection) -> dict[Section, Placed]:
         """Return the drafts' places in each section that has a map."""
@@ -72,8 +70,7 @@ class Placer:
 
     def _place(self, near: Sequence[Neighbour], section: Section) -> Point | None:
         """Place the first of some training transitions."""
-        row = self.rows.get(near[0].id) if near else None
-        if row is None:
+        if not near:
             return None
-        moves = bank_transitions(self.selector.bank, section, self.distance, np.array([row]))
+        moves = bank_transitions(self.selector.bank, section, self.distance, np.array([near[0].row]))
         return None if moves.zero[0] else self.maps[section].places(moves.directions)[0]

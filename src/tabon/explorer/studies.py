@@ -7,7 +7,6 @@ another. One `Studies` does one thing at a time; it may be called from any threa
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from threading import RLock
 from typing import Final
 
@@ -26,8 +25,7 @@ from tabon.flags import Flag, draft_flags
 from tabon.records import Query, reference_of
 from tabon.reports import SECTIONS, Report, Section
 from tabon.selection import Neighbour, Selection
-from tabon.selector import Selector
-from tabon.selectors import PoolSelector
+from tabon.selectors import Selector
 
 MOST_STUDIES: Final = 20_000  # of one page
 REMEMBERED = 20_000  # sentences
@@ -98,7 +96,7 @@ class Studies:
 
     def __init__(
         self,
-        selector: Selector | PoolSelector,
+        selector: Selector,
         queries: Iterable[Query],
         settings: ExplorerSettings | None = None,
         *,
@@ -192,7 +190,7 @@ class Studies:
         """Answer a lot of queries and explain each of their drafts."""
         lines = self._lines(numbers)
         explained = self._explained(lines)
-        placer = Placer(self._selector, _distance_of(self._selector), self.maps, self._rows)
+        placer = Placer(self._selector, _distance_of(self._selector), self.maps)
         return [
             Study(
                 line=line,
@@ -237,19 +235,14 @@ class Studies:
         """Return how many training transitions are shown."""
         return self.settings.neighbours
 
-    @cached_property
-    def _rows(self) -> Mapping[str, int]:
-        """Return the bank row of each training transition."""
-        return {str(facts["id"]): row for row, facts in enumerate(self.bank.provenance)}
-
     def _change(self, found: Neighbour, section: Section) -> TrainingChange:
         """Return a training transition with its sentences, where these may be shown."""
-        row = self._rows.get(found.id)
-        if row is None or not self.settings.bank_text:
+        if not self.settings.bank_text:
             return TrainingChange(found.id, found.distance)
         pairs, sentences = self.bank.pairs[section], self.bank.table.sentences
         prior, current = (
-            tuple(sentences[text] for text in side.as_written(row)) for side in (pairs.prior, pairs.current)
+            tuple(sentences[text] for text in side.as_written(found.row))
+            for side in (pairs.prior, pairs.current)
         )
         return TrainingChange(found.id, found.distance, prior, current)
 
@@ -282,10 +275,7 @@ def _flags(query: Query, draft: int) -> tuple[Flag, ...]:
     return draft_flags(query.prior, query.candidates[draft], query.candidates, has_prior=has_prior)
 
 
-def _distance_of(selector: Selector | PoolSelector) -> str:
+def _distance_of(selector: Selector) -> str:
     """Return the set distance whose transitions a selector compares; empty where it compares none."""
-    for place in (selector, getattr(selector, "scorer", None)):
-        name = getattr(place, "distance", "")
-        if name in DISTANCES:
-            return str(name)
-    return ""
+    name = getattr(selector.scorer, "distance", "")
+    return name if name in DISTANCES else ""

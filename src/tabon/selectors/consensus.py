@@ -28,6 +28,7 @@ class Consensus:
     distance: TextDistance
 
     needs_prior = False
+    uses_prior = False
 
     @property
     def name(self) -> str:

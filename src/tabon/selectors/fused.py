@@ -64,6 +64,7 @@ class Fused:
     fitted: FittedWeights | None = None  # None: training-free
 
     needs_prior = False
+    uses_prior = True
 
     @property
     def name(self) -> str:

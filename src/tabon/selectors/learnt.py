@@ -31,6 +31,7 @@ class Learnt:
     fitted: FittedWeights
 
     needs_prior = True
+    uses_prior = True
 
     @property
     def name(self) -> str:

@@ -37,6 +37,7 @@ class ModeX:
 
     name = "modex"
     needs_prior = False
+    uses_prior = False
 
     @property
     def settings(self) -> Mapping[str, str]:

@@ -21,6 +21,7 @@ class NearestPrior:
     distance: TextDistance
 
     needs_prior = True
+    uses_prior = True
 
     @property
     def name(self) -> str:

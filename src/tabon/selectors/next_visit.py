@@ -53,6 +53,7 @@ class NextVisit:
     distance: TextDistance
 
     needs_prior = True
+    uses_prior = True
 
     @property
     def name(self) -> str:
@@ -98,7 +99,7 @@ class NextVisit:
     def _cited(self, transitions: Ids, values: Distances) -> tuple[Neighbour, ...]:
         """Return transitions with their distances, nearest first, ties by bank row."""
         return tuple(
-            Neighbour(str(self.bank.provenance[transitions[place]]["id"]), float(values[place]))
+            Neighbour(int(transitions[place]), float(values[place]), self.bank.provenance)
             for place in np.lexsort((transitions, values))
         )
 

@@ -34,6 +34,7 @@ class Plain:
     worst: float | None = None  # the distance of a draft without the section; None: behind all others
 
     needs_prior = False
+    uses_prior = False
 
     @property
     def settings(self) -> Mapping[str, str]:

@@ -26,6 +26,8 @@ class Scores:
     parts: Mapping[str, Distances] = field(default_factory=dict)  # what the distance is made of
     nearest: tuple[tuple[Neighbour, ...], ...] = ()  # of each draft; () where the selector has none
     worst: float | None = None  # the distance of a draft without the section; None: behind all others
+    unchanged: frozenset[int] = frozenset()  # drafts whose transition is zero
+    bank_is_empty: bool = False  # the bank has nothing to compare the section with
 
 
 class Scorer(Protocol):
@@ -38,6 +40,10 @@ class Scorer(Protocol):
     @property
     def needs_prior(self) -> bool:
         """Say whether a section without a prior cannot be scored."""
+
+    @property
+    def uses_prior(self) -> bool:
+        """Say whether the prior has any say."""
 
     @property
     def settings(self) -> Mapping[str, str]:

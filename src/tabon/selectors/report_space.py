@@ -8,13 +8,15 @@ is a hundred neighbours.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from tabon._registry import check_name
 from tabon.bank import TransitionBank
-from tabon.reports import Section
+from tabon.errors import BadInputError
+from tabon.reports import SECTIONS, Section
 from tabon.scoring import AGGREGATES, Aggregate, aggregate_distances
 from tabon.selection import WORST, Neighbour
 from tabon.selectors.batch import Batch
@@ -23,19 +25,25 @@ from tabon.selectors.protocol import Scores
 from tabon.selectors.set_distances import SET_DISTANCES, UNMATCHED
 from tabon.sentence_sets import Ids
 
-DEFAULT = "chamfer/min"
-NUM_NEIGHBOURS = 10
 
-
+@dataclass(frozen=True)
 class ReportSpace:
-    """Prefers drafts that look like a training report."""
+    """Prefers drafts that look like a training report; made by `load`."""
+
+    bank: TransitionBank
+    distance: str = "chamfer"
+    aggregate: Aggregate = "min"
+    num_neighbours: int = 10
 
     needs_prior = False
+    uses_prior = False
 
-    def __init__(self, bank: TransitionBank, distance: str, aggregate: Aggregate) -> None:
-        """Keep the settings; a section's reports are laid out on first use."""
-        self.bank, self.distance, self.aggregate = bank, distance, aggregate
-        self._indexes: dict[Section, SetIndex | None] = {}
+    def __post_init__(self) -> None:
+        """Refuse names that are not known."""
+        check_name("set distance", tuple(SET_DISTANCES), self.distance)
+        check_name("aggregation", AGGREGATES, self.aggregate)
+        if self.num_neighbours < 1:
+            raise BadInputError(f"k = {self.num_neighbours} neighbours were asked for; give 1 or more")
 
     @property
     def name(self) -> str:
@@ -65,7 +73,7 @@ class ReportSpace:
     @property
     def _k(self) -> int:
         """Return how many neighbours count."""
-        return 1 if self.aggregate == "min" else NUM_NEIGHBOURS
+        return 1 if self.aggregate == "min" else self.num_neighbours
 
     def _rows(self, section: Section) -> Ids:
         """Return the bank rows whose current report has the section."""
@@ -73,16 +81,22 @@ class ReportSpace:
 
     def _index(self, section: Section) -> SetIndex | None:
         """Return a section's training reports; None where no report has the section."""
-        if section not in self._indexes:
-            sets = self.bank.pairs[section].current.take(self._rows(section))
-            index = SetIndex(self.distance, self.bank.table.vectors, sets) if len(sets) else None
-            self._indexes[section] = index
         return self._indexes[section]
+
+    @cached_property
+    def _indexes(self) -> Mapping[Section, SetIndex | None]:
+        """Lay the training reports out, once."""
+        sets = {name: self.bank.pairs[name].current.take(self._rows(name)) for name in SECTIONS}
+        vectors = self.bank.table.vectors
+        return {
+            name: SetIndex(self.distance, vectors, found) if len(found) else None
+            for name, found in sets.items()
+        }
 
     def _neighbours(self, rows: Ids, distances: np.ndarray) -> tuple[Neighbour, ...]:
         """Name the transitions whose current reports are nearest."""
         return tuple(
-            Neighbour(str(self.bank.provenance[row]["id"]), float(distance))
+            Neighbour(row, distance, self.bank.provenance)
             for row, distance in zip(rows.tolist(), distances.tolist(), strict=True)
         )
 
@@ -93,7 +107,7 @@ def load(bank: TransitionBank, variant: str) -> ReportSpace:
     Raises:
         UnknownNameError: there is no such set distance or aggregation.
     """
-    distance, _, aggregate = (variant or DEFAULT).partition("/")
-    check_name("set distance", tuple(SET_DISTANCES), distance)
-    check_name("aggregation", AGGREGATES, aggregate)
-    return ReportSpace(bank, distance, aggregate)  # type: ignore[arg-type]
+    distance, _, aggregate = variant.partition("/")
+    if not variant:
+        return ReportSpace(bank)
+    return ReportSpace(bank, distance, aggregate)  # type: ignore[arg-type]  # checked there

@@ -1,4 +1,4 @@
-"""The paper's own method as a scorer: the same bits as `tabon.selector.Selector`."""
+"""The paper's method (eq. 8-10): how far a draft's transition is from those of the bank."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from tabon.errors import BadInputError
 from tabon.reports import SECTIONS, Section
 from tabon.scoring import (
     AGGREGATES,
+    ZERO_POLICIES,
     Aggregate,
-    BankNeighbours,
     ZeroPolicy,
     aggregate_distances,
     bank_neighbours,
@@ -25,21 +25,83 @@ from tabon.sentence_sets import Ids
 from tabon.transitions import Transitions, transitions
 from tabon.transport import SOLVER
 
-DEFAULT_DISTANCE = "novelty"
-DEFAULT_AGGREGATE: Aggregate = "min"
 NUM_NEIGHBOURS = 10
-ZERO: ZeroPolicy = "neutral"
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """How the nearest transitions of a bank become one distance (eq. 9-10)."""
+
+    aggregate: Aggregate = "min"
+    num_neighbours: int = NUM_NEIGHBOURS
+    zero: ZeroPolicy = "neutral"
+
+    def check(self, bank: TransitionBank) -> None:
+        """Refuse names that are not known, and a k that a section's bank is too small for."""
+        check_name("aggregation", AGGREGATES, self.aggregate)
+        check_name("zero policy", ZERO_POLICIES, self.zero)
+        if self.num_neighbours < 1:
+            raise BadInputError(f"k = {self.num_neighbours} neighbours were asked for; give 1 or more")
+        for section in SECTIONS:
+            size = len(bank.pairs[section].present())
+            if self.aggregate == "knn" and 0 < size < self.num_neighbours:
+                raise BadInputError(
+                    f"k = {self.num_neighbours} neighbours were asked for, the bank has {size} {section} "
+                    "transitions; lower -k or build a larger bank"
+                )
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Return how many neighbours count, and what a zero transition is worth."""
+        counted = "min" if self.aggregate == "min" else f"knn{self.num_neighbours}"
+        return {"aggregate": counted, "zero": self.zero}
+
+    def scores(
+        self, bank: TransitionBank, section: SectionBank, batch: Batch, rows: Ids, moves: Transitions
+    ) -> Scores:
+        """Return the aggregated distance and the neighbours of these drafts."""
+        distances = np.full(len(batch.drafts), np.nan)
+        nearest: list[tuple[Neighbour, ...]] = [()] * len(batch.drafts)
+        k = min(self.num_neighbours, len(section))
+        if k and len(rows):
+            found = bank_neighbours(moves, section, k, self.zero)
+            distances[rows] = aggregate_distances(found.distances, self.aggregate)
+            for draft, near, far in zip(
+                rows.tolist(), found.rows.tolist(), found.distances.tolist(), strict=True
+            ):
+                pairs = zip(near, far, strict=True)
+                nearest[draft] = tuple(Neighbour(row, value, bank.provenance) for row, value in pairs)
+        return Scores(
+            distances,
+            nearest=tuple(nearest),
+            worst=WORST,
+            unchanged=frozenset(rows[moves.zero].tolist()) if k else frozenset(),
+            bank_is_empty=k == 0,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """Prefers the draft whose change from the prior is near to changes in the bank; made by `load`."""
+    """The paper's method: prefers the draft whose change from the prior is near to changes in the bank."""
 
     bank: TransitionBank
-    distance: str
-    aggregate: Aggregate
+    distance: str = "novelty"
+    aggregate: Aggregate = "min"
+    num_neighbours: int = NUM_NEIGHBOURS
+    zero: ZeroPolicy = "neutral"
 
     needs_prior = True
+    uses_prior = True
+
+    def __post_init__(self) -> None:
+        """Refuse settings that do not fit the bank."""
+        check_name("distance", tuple(DISTANCES), self.distance)
+        self.how.check(self.bank)
+
+    @property
+    def how(self) -> Nearest:
+        """Return how neighbours become a distance."""
+        return Nearest(self.aggregate, self.num_neighbours, self.zero)
 
     @property
     def name(self) -> str:
@@ -48,50 +110,20 @@ class Transition:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Return what the paper leaves open."""
-        solver = {"solver": SOLVER} if self.distance == "cost-ot" else {}
-        return {**aggregate_settings(self.aggregate), **solver}
+        """Return what changes its distances, for the signature."""
+        solver = SOLVER if self.distance == "cost-ot" else "none"
+        return {"distance": self.distance, **self.how.settings, "solver": solver}
 
     def score(self, batch: Batch, section: Section) -> Scores:
         """Return each draft's bank distance (eq. 8-10)."""
         rows = comparable(batch, section)
-        prior, current = batch.prior_sets[section], batch.draft_sets[section]
         [moves] = transitions(
             [get_distance(self.distance)],
             batch.table.vectors,
-            prior=prior.take(batch.owner[rows]),
-            current=current.take(rows),
+            prior=batch.prior_sets[section].take(batch.owner[rows]),
+            current=batch.draft_sets[section].take(rows),
         )
-        near = NearTransitions(self.bank, self.bank.section(section, self.distance), self.aggregate)
-        return near.scores(batch, rows, moves)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NearTransitions:
-    """The nearest transitions of a bank's section, as scores of drafts."""
-
-    bank: TransitionBank
-    section: SectionBank
-    aggregate: Aggregate
-
-    def scores(self, batch: Batch, rows: Ids, moves: Transitions) -> Scores:
-        """Return the aggregated distance and the neighbours of these drafts (eq. 9-10)."""
-        distances = np.full(len(batch.drafts), np.nan)
-        nearest: list[tuple[Neighbour, ...]] = [()] * len(batch.drafts)
-        k = min(NUM_NEIGHBOURS, len(self.section))
-        if k and len(rows):
-            found = bank_neighbours(moves, self.section, k, ZERO)
-            distances[rows] = aggregate_distances(found.distances, self.aggregate)
-            for place, row in enumerate(rows.tolist()):
-                nearest[row] = self._cited(found, place)
-        return Scores(distances, nearest=tuple(nearest), worst=WORST)
-
-    def _cited(self, found: BankNeighbours, place: int) -> tuple[Neighbour, ...]:
-        """Return one draft's neighbours by their ids."""
-        pairs = zip(found.rows[place], found.distances[place], strict=True)
-        return tuple(
-            Neighbour(str(self.bank.provenance[row]["id"]), float(distance)) for row, distance in pairs
-        )
+        return self.how.scores(self.bank, self.bank.section(section, self.distance), batch, rows, moves)
 
 
 def load(bank: TransitionBank, variant: str) -> Transition:
@@ -101,27 +133,8 @@ def load(bank: TransitionBank, variant: str) -> Transition:
         BadInputError: a section's bank is smaller than the k of `knn`.
     """
     distance, _, aggregate = variant.partition("/")
-    checked = check_name("distance", tuple(DISTANCES), distance or DEFAULT_DISTANCE)
-    return Transition(bank, checked, load_aggregate(bank, aggregate))
-
-
-def load_aggregate(bank: TransitionBank, name: str) -> Aggregate:
-    """Return the aggregation of that name, if the bank is large enough for it."""
-    known = dict(zip(AGGREGATES, AGGREGATES, strict=True))
-    aggregate = known[check_name("aggregation", AGGREGATES, name or DEFAULT_AGGREGATE)]  # type: ignore[index]
-    for section in SECTIONS:
-        size = len(bank.pairs[section].present())
-        if aggregate == "knn" and 0 < size < NUM_NEIGHBOURS:
-            raise BadInputError(
-                f"knn looks at {NUM_NEIGHBOURS} transitions, the bank has {size} with {section}; "
-                "build a larger bank or use min"
-            )
-    return aggregate
-
-
-def aggregate_settings(aggregate: Aggregate) -> dict[str, str]:
-    """Return how many neighbours count, and what a zero transition is worth."""
-    return {"aggregate": "min" if aggregate == "min" else f"knn{NUM_NEIGHBOURS}", "zero": ZERO}
+    named = {"distance": distance, "aggregate": aggregate}
+    return Transition(bank, **{name: value for name, value in named.items() if value})  # type: ignore[arg-type]
 
 
 def comparable(batch: Batch, section: Section) -> Ids:

@@ -17,10 +17,10 @@ from tabon.distances import novelty, transition
 from tabon.encoders.protocol import Matrix
 from tabon.nearest import ExactIndex
 from tabon.reports import SECTIONS, Section
-from tabon.scoring import Aggregate
+from tabon.scoring import Aggregate, ZeroPolicy
 from tabon.selectors.batch import Batch
 from tabon.selectors.protocol import Distances, Scores
-from tabon.selectors.transition import NearTransitions, aggregate_settings, comparable, load_aggregate
+from tabon.selectors.transition import NUM_NEIGHBOURS, Nearest, comparable
 from tabon.sentence_sets import RaggedSets
 from tabon.transitions import Transitions, directions_of, groups_of_one_shape, norms_of
 
@@ -39,9 +39,21 @@ class TwoSided:
     """Prefers the draft that adds and drops as drafts of the bank do; made by `load`."""
 
     bank: TransitionBank
-    aggregate: Aggregate
+    aggregate: Aggregate = "min"
+    num_neighbours: int = NUM_NEIGHBOURS
+    zero: ZeroPolicy = "neutral"
 
     needs_prior = True
+    uses_prior = True
+
+    def __post_init__(self) -> None:
+        """Refuse settings that do not fit the bank."""
+        self.how.check(self.bank)
+
+    @property
+    def how(self) -> Nearest:
+        """Return how neighbours become a distance."""
+        return Nearest(self.aggregate, self.num_neighbours, self.zero)
 
     @property
     def name(self) -> str:
@@ -51,7 +63,7 @@ class TwoSided:
     @property
     def settings(self) -> Mapping[str, str]:
         """Return what both halves are, and what the paper leaves open."""
-        return {"distance": "novelty-both-ways", **aggregate_settings(self.aggregate)}
+        return {"distance": "novelty-both-ways", **self.how.settings}
 
     def score(self, batch: Batch, section: Section) -> Scores:
         """Return each draft's bank distance; the parts are the lengths of `new` and `dropped`."""
@@ -59,10 +71,10 @@ class TwoSided:
         prior = batch.prior_sets[section].take(batch.owner[rows])
         current = batch.draft_sets[section].take(rows)
         found = two_sided_transitions(batch.table.vectors, prior=prior, current=current)
-        near = NearTransitions(self.bank, self._banks[section], self.aggregate)
         new, dropped = np.full((2, len(batch.drafts)), np.nan)
         new[rows], dropped[rows] = found.new, found.dropped
-        return replace(near.scores(batch, rows, found.moves), parts={"new": new, "dropped": dropped})
+        scores = self.how.scores(self.bank, self._banks[section], batch, rows, found.moves)
+        return replace(scores, parts={"new": new, "dropped": dropped})
 
     @cached_property
     def _banks(self) -> Mapping[Section, SectionBank]:
@@ -76,7 +88,7 @@ def load(bank: TransitionBank, variant: str) -> TwoSided:
     Raises:
         BadInputError: a section's bank is smaller than the k of `knn`.
     """
-    return TwoSided(bank, load_aggregate(bank, variant))
+    return TwoSided(bank, variant) if variant else TwoSided(bank)  # type: ignore[arg-type]  # checked there
 
 
 def two_sided_transitions(vectors: Matrix, *, prior: RaggedSets, current: RaggedSets) -> TwoSidedTransitions:

@@ -36,6 +36,7 @@ class Typical:
 
     name = "typical:chamfer"
     needs_prior = False
+    uses_prior = False
 
     @property
     def settings(self) -> Mapping[str, str]:

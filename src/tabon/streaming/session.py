@@ -13,7 +13,7 @@ from tabon.streaming.rules import Halving, Rule
 
 
 class Chooser(Protocol):
-    """What `Selector` and `PoolSelector` share."""
+    """What `Selector` and `Selector` share."""
 
     @property
     def signature(self) -> str:

@@ -1,4 +1,4 @@
-"""Any scorer as a selector: queries in, one selection each out.
+"""The selector: a bank and a scorer, asked for the best draft.
 
 What holds for every scorer stands here: drafts that lack a section, sections
 that cannot be compared, several priors, ties, and when nothing is chosen.
@@ -14,18 +14,22 @@ from pathlib import Path
 import numpy as np
 
 from tabon.bank import TransitionBank
-from tabon.encoders import Encoder, SentenceEncoder
-from tabon.errors import BadInputError
+from tabon.encoders import ENCODERS, Encoder, SentenceEncoder, load_built_in, load_encoder
+from tabon.errors import BadInputError, EncoderError
 from tabon.records import Query
-from tabon.reports import SECTIONS, Section
+from tabon.reports import SECTIONS, Report, Section, report_from_record
+from tabon.scoring import Aggregate, ZeroPolicy
 from tabon.selection import EMPTY_POLICY, SectionDistances, Selection, select
-from tabon.selector import bank_encoder
 from tabon.selectors.batch import Batch, make_batch, one_prior_each
+from tabon.selectors.loading import load_scorer
 from tabon.selectors.protocol import Distances, Scorer, Scores
 from tabon.selectors.transition import Transition
 from tabon.selectors.weights import who
 from tabon.sentence_store import SentenceStore
-from tabon.signature import Fingerprint
+from tabon.signature import Fingerprint, Signature
+
+LONG_SECTION = 20_000  # characters; longer than any real section
+LONGEST_NAME = 100  # characters of an encoder's name that a message repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,45 +42,79 @@ class _Judged:
     rows: range  # of its newest prior's drafts in the batch
 
 
-class PoolSelector:
-    """Picks the draft with the smallest distance under any scorer."""
+class Selector:
+    """Picks the draft with the smallest distance: by the paper's method, or by any other scorer."""
 
-    def __init__(  # each is a named setting
+    def __init__(  # noqa: PLR0913  # each is a named setting of the method
         self,
         bank: TransitionBank,
-        scorer: Scorer,
+        scorer: str | Scorer = "transition",
         *,
+        distance: str | None = None,
+        aggregate: Aggregate | None = None,
+        num_neighbours: int | None = None,
+        zero: ZeroPolicy | None = None,
         history: float = 0.0,
         encoder: str | Path | SentenceEncoder | Encoder | None = None,
         store: SentenceStore | None = None,
         allow_bank_patients: bool = False,
     ) -> None:
-        """Refuse an encoder that did not build the bank.
+        """Refuse settings that do not fit the bank or the scorer; load the encoder that built the bank.
 
         Args:
             bank: the training transitions.
-            scorer: what gives drafts their distances.
+            scorer: what gives drafts their distances: the paper's method, a name such as `fused` or
+                `consensus:rouge-l-f`, or an object of your own.
+            distance: the set distance of eq. 2-5; novelty where it is left out.
+            aggregate: `min` or `knn` (eq. 10); min where it is left out.
+            num_neighbours: the k of `knn`; 10 where it is left out.
+            zero: how a draft without change is scored; neutral where it is left out.
             history: the weight of each prior against the next newer one; 0 looks at the newest only.
             encoder: the one that built the bank; found by name where it is left out.
             store: embeddings on disk.
             allow_bank_patients: answer queries of patients who are in the bank.
         """
+        options = {
+            "distance": distance,
+            "aggregate": aggregate,
+            "num_neighbours": num_neighbours,
+            "zero": zero,
+        }
+        given = {name: value for name, value in options.items() if value is not None}
+        self.bank, self.scorer, self.history = bank, load_scorer(scorer, bank, **given), history
         if not 0 <= history <= 1:
             raise BadInputError(f"history is {history}; give a number from 0 (newest prior only) to 1")
-        self.bank, self.scorer, self.history = bank, scorer, history
+        if history and not self.scorer.uses_prior:
+            raise BadInputError(
+                f"history does not count for {self.scorer.name}, which looks at no prior; leave one out"
+            )
         self.encoder = bank_encoder(bank, encoder)
         Fingerprint.of(self.encoder).check(bank.fingerprint)
         self.store, self._allow_bank_patients = store, allow_bank_patients
 
+    def select(
+        self, prior: Report | str, candidates: Sequence[Report | str], *, patient: str | None = None
+    ) -> Selection:
+        """Choose among drafts of one visit, given the patient's prior report."""
+        if isinstance(candidates, str | Mapping):
+            raise BadInputError("candidates is one draft; give a list of drafts")
+        drafts = tuple(map(_report, candidates))
+        query = Query(id="", priors=(_report(prior),), candidates=drafts, patient=patient)
+        return self.select_many([query])[0]
+
     def select_many(self, queries: Sequence[Query]) -> list[Selection]:
         """Choose for many queries at once; each result is as if it had been asked alone."""
         asked = list(one_prior_each(queries)) if self.history else list(queries)
-        batch = make_batch(asked, self.bank, self.encoder, self.store)
+        batch = self.batch(asked)
         scored = {section: self.scorer.score(batch, section) for section in SECTIONS}
         return [
             self._choose(query, batch, places, scored)
             for query, places in zip(queries, _places(queries, asked), strict=True)
         ]
+
+    def batch(self, queries: Sequence[Query]) -> Batch:
+        """Split and embed the reports of some queries."""
+        return make_batch(queries, self.bank, self.encoder, self.store)
 
     @cached_property
     def signature(self) -> str:
@@ -88,28 +126,25 @@ class PoolSelector:
             "parser": fingerprint["parser"],
             "sets": fingerprint["sets"],
             "empty": EMPTY_POLICY,
-            "bank": self._bank_name(),
-            "tabon": version("tabon"),
         }
         history = {"history": f"{self.history:g}"} if self.history else {}
-        parts = {"selector": self.scorer.name, **self.scorer.settings, **history, **known}
-        return "|".join(f"{name}:{value}" for name, value in parts.items())
-
-    def _bank_name(self) -> str:
-        """Return the bank's sum, and how it is searched where that may change distances."""
         if isinstance(self.scorer, Transition):
-            return self.bank.name_under(self.scorer.distance)
-        return self.bank.sha256[:12]
+            name = self.bank.name_under(self.scorer.distance)
+            line = str(Signature(**known, **self.scorer.settings, bank=name))
+            return "|".join([line, *(f"{name}:{value}" for name, value in history.items())])
+        last = {"bank": self.bank.sha256[:12], "tabon": version("tabon")}
+        parts = {"selector": self.scorer.name, **self.scorer.settings, **history, **known, **last}
+        return "|".join(f"{name}:{value}" for name, value in parts.items())
 
     def _choose(
         self, query: Query, batch: Batch, places: Sequence[int], scored: Mapping[Section, Scores]
     ) -> Selection:
         """Put one query's sections together (eq. 11-12), or say why nothing is chosen."""
-        judged = {name: self._judge(batch, places, scores) for name, scores in scored.items()}
-        flags = tuple(self._flags(query, batch, places))
+        flags = tuple(self._flags(query, batch, places, scored))
         reason = self._reason_to_abstain(query, batch, places)
         if reason is not None:
             return Selection(selected=None, flags=flags, abstained=reason, signature=self.signature)
+        judged = {name: self._judge(batch, places, scores) for name, scores in scored.items()}
         sections = {
             name: _section_distances(part)
             for name, part in judged.items()
@@ -147,15 +182,29 @@ class PoolSelector:
         drafts = [batch.drafts[row] for row in batch.rows(places[-1])]
         return None if any(any(draft.values()) for draft in drafts) else "all-drafts-empty"
 
-    def _flags(self, query: Query, batch: Batch, places: Sequence[int]) -> Iterator[str]:
+    def _flags(
+        self, query: Query, batch: Batch, places: Sequence[int], scored: Mapping[Section, Scores]
+    ) -> Iterator[str]:
         """Yield what a reader should know, as kind:section or kind:section:draft."""
         rows = batch.rows(places[-1])
-        for section in SECTIONS:
+        for section, scores in scored.items():
             if self.scorer.needs_prior and not any(batch.priors[place][section] for place in places):
                 yield f"prior-lacks:{section}"
-            for number in range(len(query.candidates)):
-                if not batch.drafts[rows[number]][section]:
+            elif scores.bank_is_empty and any(batch.drafts[row][section] for row in rows):
+                yield f"bank-lacks:{section}"
+            if len(query.prior.section(section)) > LONG_SECTION:
+                yield f"long-section:{section}"
+            for number, row in enumerate(rows):
+                if not batch.drafts[row][section]:
                     yield f"draft-lacks:{section}:{number}"
+                if len(query.candidates[number].section(section)) > LONG_SECTION:
+                    yield f"long-section:{section}:{number}"
+            yield from (f"no-change:{section}:{row - rows.start}" for row in rows if row in scores.unchanged)
+
+
+def _report(value: Report | str) -> Report:
+    """Take a report as it is, or read it from text or a record."""
+    return value if isinstance(value, Report) else report_from_record(value)
 
 
 def _places(queries: Sequence[Query], asked: Sequence[Query]) -> Iterator[list[int]]:
@@ -170,6 +219,8 @@ def _places(queries: Sequence[Query], asked: Sequence[Query]) -> Iterator[list[i
 
 def _weighted(weights: Distances, rows: Sequence[Distances]) -> Distances:
     """Return the weighted mean over priors, of the defined values; NaN where none is."""
+    if len(rows) == 1:
+        return rows[0]
     stack = np.stack(rows)
     there = ~np.isnan(stack) * weights[:, None]
     total = there.sum(axis=0)
@@ -193,3 +244,26 @@ def _section_distances(judged: _Judged) -> SectionDistances:
         },
         compared=tuple(known.tolist()),
     )
+
+
+def bank_encoder(
+    bank: TransitionBank, encoder: str | Path | SentenceEncoder | Encoder | None = None
+) -> Encoder:
+    """Load the encoder that the user names, else the built-in one that the bank names.
+
+    A bank may come from anyone, so its text alone loads no folder and fetches nothing.
+    """
+    return load_built_in(encoder_of(bank)) if encoder is None else load_encoder(encoder)
+
+
+def encoder_of(bank: TransitionBank) -> str:
+    """Return the name of the built-in encoder that built the bank, and where it ran."""
+    name, revision = (str(bank.fingerprint[field])[:LONGEST_NAME] for field in ("encoder", "revision"))
+    if name not in ENCODERS:
+        raise EncoderError(
+            f"the bank was built with the encoder {name!r} (revision {revision!r}), which is not built in; "
+            "pass that encoder yourself: --encoder FOLDER or --encoder owner/model@revision"
+        )
+    precision = str(bank.fingerprint["precision"]).partition(" ")[0]
+    device = "&device=cuda" if "cuda" in str(bank.fingerprint.get("batching")) else ""
+    return name if precision == "float32" else f"{name}?precision={precision}{device}"
