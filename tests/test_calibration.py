@@ -46,7 +46,7 @@ def queries():
 
 def leave_patient_out(selector, row, section):
     """Work out one row's distance to the rows of other patients, the long way."""
-    part = selector.bank.section(section, selector.distance)
+    part = selector.bank.section(section, selector.scorer.distance)
     rows, provenance = part.index.rows(), selector.bank.provenance
     place = part.rows.tolist().index(row)
     others = [
@@ -54,7 +54,7 @@ def leave_patient_out(selector, row, section):
         for other, bank_row in enumerate(part.rows.tolist())
         if provenance[bank_row]["patient"] != provenance[row]["patient"]
     ]
-    k = 1 if selector.aggregate == "min" else selector.num_neighbours
+    k = 1 if selector.scorer.aggregate == "min" else selector.scorer.num_neighbours
     return float(np.mean(sorted(others)[:k]))
 
 

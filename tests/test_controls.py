@@ -340,7 +340,7 @@ def test_a_bank_too_small_for_a_method_is_named(bank, queries):
     found = rows_of(trial_of(bank, queries, "transition:mean-shift/knn"), "bank-size")
     small = [each for each in found if isinstance(each, LeftOut)]
     assert small[0].label.startswith("1/64")
-    assert "10 transitions" in small[0].reason
+    assert "10 neighbours were asked for" in small[0].reason
     assert [each.label for each in found if isinstance(each, Row)][-1] == "the whole bank"
 
 

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from tabon.selection import ABSTENTIONS, Neighbour, SectionDistances, Selection, select, total_distances
 
 distances = st.floats(0, 1, allow_nan=False)
-SOME = (Neighbour("t", 0.0),)
+SOME = (Neighbour(0, 0.0, [{"id": "t"}]),)
 
 
 def section(values, *, missing=()):
     """Section distances; drafts in `missing` lack the section."""
-    return SectionDistances(
-        distances=tuple(values), nearest=tuple(() if j in missing else SOME for j in range(len(values)))
-    )
+    there = tuple(j not in missing for j in range(len(values)))
+    nearest = tuple(SOME if known else () for known in there)
+    return SectionDistances(distances=tuple(values), nearest=nearest, compared=there)
 
 
 @given(st.lists(st.tuples(distances, distances), min_size=1, max_size=6))

@@ -393,12 +393,12 @@ def test_weights_that_are_no_numbers_are_refused(bank, fitted, tmp_path):
 
 
 def test_options_that_would_not_count_are_refused(bank, tmp_path):
-    """`-k` beside a rival, or `--zero` beside `--history`, is said, not dropped."""
+    """`-k` beside a rival, or `--history` where no prior is looked at, is said, not dropped."""
     bank.save(tmp_path / "bank.tabon")
     record = next(simulate_queries(SETTINGS, "test"))
     (tmp_path / "q.jsonl").write_text(json.dumps(record), encoding="utf-8")
     shared = ["select", str(tmp_path / "q.jsonl"), "--bank", str(tmp_path / "bank.tabon"), "--no-store"]
-    for options in (["--selector", "consensus", "-k", "3"], ["--history", "0.5", "--zero", "match"]):
+    for options in (["--selector", "consensus", "-k", "3"], ["--selector", "consensus", "--history", "0.5"]):
         answer = CliRunner().invoke(main, [*shared, *options])
         assert answer.exit_code == 1
         assert "does not count" in answer.output

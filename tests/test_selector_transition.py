@@ -210,7 +210,7 @@ def test_a_small_bank(kind):
     [selection] = chosen(bank, f"{kind}min", query(EFFUSION, CLEAR))
     assert set(selection.sections) == {"findings"}
     assert len(selection.sections["findings"].nearest[0]) == 1
-    with pytest.raises(BadInputError, match="knn looks at 10 transitions, the bank has 1 with findings"):
+    with pytest.raises(BadInputError, match="10 neighbours were asked for, the bank has 1 findings"):
         load_scorer(f"{kind}knn", bank)
 
 
@@ -227,7 +227,7 @@ def test_names_and_signatures(bank):
     assert load_scorer("two-sided", bank).name == "two-sided:min"
     signature = Selector(bank, load_scorer("transition:cost-ot/knn", bank)).signature
     assert signature.startswith(
-        "selector:transition:cost-ot/knn|aggregate:knn10|zero:neutral|solver:pot-network-simplex|"
+        "distance:cost-ot|aggregate:knn10|encoder:hashing@none|"  # the paper's method under another name
     )
     signature = Selector(bank, load_scorer("two-sided", bank)).signature
     assert signature.startswith(

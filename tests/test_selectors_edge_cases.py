@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 
 from tabon.bank import TransitionBank
+from tabon.errors import BadInputError
 from tabon.records import Query, query_from_record, transition_from_record
 from tabon.reports import Report
 from tabon.selectors import SELECTORS, Selector, load_scorer
@@ -93,7 +94,11 @@ def test_old_priors_count_only_when_asked_for(name):
     """The newest prior decides unless a history is given; then old ones are weighed in."""
     older = replace(query(), priors=(Report("Large effusion.", "Effusion."), *query().priors))
     assert chosen(name, older).total_distances == chosen(name, query()).total_distances
-    assert chosen(name, older, history=0.5).selected is not None
+    if load_scorer(name, bank()).uses_prior:
+        assert chosen(name, older, history=0.5).selected is not None
+    else:
+        with pytest.raises(BadInputError, match="looks at no prior"):
+            chosen(name, older, history=0.5)
 
 
 @pytest.mark.parametrize("name", NAMES)
