@@ -9,7 +9,7 @@ import numpy as np
 from openi_text import reports, sentence_lists
 from tabon.encoders import Encoder, load_encoder
 from tabon.errors import EncoderError
-from tabon.sentence_sets import SentenceTable, embed
+from tabon.method.sentence_sets import SentenceTable, embed
 from timing import Line, best_of, faster
 
 

@@ -7,10 +7,10 @@ from time import perf_counter
 import sacrebleu
 from rouge_score.rouge_scorer import RougeScorer
 
+from tabon.data.simulate import SimulationSettings, simulate_queries
 from tabon.evaluation import Cases, EvaluationSettings, Picks, RunInput, evaluate, read_cases
-from tabon.evaluation.evaluating import seeded_picks
+from tabon.evaluation.evaluate import seeded_picks
 from tabon.metrics import Metric, load_metric
-from tabon.simulate import SimulationSettings, simulate_queries
 from timing import Line, best_of, faster, share
 
 SELECTORS = 9

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from tabon.bank import TransitionBank
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
-from tabon.records import Query, query_from_record, transition_from_record
+from tabon.method.bank import TransitionBank
 from tabon.selectors import Selector
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.text.records import Query, query_from_record, transition_from_record
 from timing import Line, best_of, share
 
 FEW, MANY = 16, 64

@@ -22,13 +22,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import torch
 
-from tabon.bank import SectionBank
 from tabon.encoders import load_encoder
-from tabon.nearest import ExactIndex
-from tabon.scoring import AGGREGATES, aggregate_distances, bank_neighbours
+from tabon.method.bank import SectionBank
+from tabon.method.nearest import ExactIndex
+from tabon.method.scoring import AGGREGATES, aggregate_distances, bank_neighbours
+from tabon.method.sentence_sets import embed
+from tabon.method.transitions import Transitions
 from tabon.search.cuda import TorchIndex
-from tabon.sentence_sets import embed
-from tabon.transitions import Transitions
 from timing import Line, faster
 
 DRAFTS, K, DISTANCES = 5, 10, 4

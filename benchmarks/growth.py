@@ -23,16 +23,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from fused_pool import pool
 from openi_text import sentence_lists
-from tabon.bank import TransitionBank
-from tabon.distances import DISTANCES, get_distance
+from tabon.data.simulate import SimulationSettings, simulate_transitions
 from tabon.encoders import load_encoder
-from tabon.nearest import ExactIndex
-from tabon.plots.drawing import COLOURS, FAINT, MARKERS, RULE, canvas, new_figure, titled
-from tabon.records import transition_from_record
+from tabon.method.bank import TransitionBank
+from tabon.method.distances import DISTANCES, get_distance
+from tabon.method.nearest import ExactIndex
+from tabon.method.sentence_sets import RaggedSets, embed
+from tabon.method.transitions import transitions
+from tabon.reporting.plots.drawing import COLOURS, FAINT, MARKERS, RULE, canvas, new_figure, titled
 from tabon.selectors import Selector
-from tabon.sentence_sets import RaggedSets, embed
-from tabon.simulate import SimulationSettings, simulate_transitions
-from tabon.transitions import transitions
+from tabon.text.records import transition_from_record
 from top_k import K, unit
 
 DIMENSION = 384

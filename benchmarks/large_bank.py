@@ -20,19 +20,19 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from tabon import TransitionBank
-from tabon.bank import build_bank_file
-from tabon.bank_parts import ROWS_AT_ONCE
-from tabon.distances import get_distance
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
-from tabon.nearest import Neighbours
-from tabon.records import query_from_record, transition_from_record
+from tabon.encoders.sentence_store import SentenceStore
+from tabon.method.bank import build_bank_file
+from tabon.method.bank_arrays import ROWS_AT_ONCE
+from tabon.method.distances import get_distance
+from tabon.method.nearest import Neighbours
+from tabon.method.sentence_sets import RaggedSets, embed
+from tabon.method.transitions import transitions
 from tabon.search.half_index import Copies, HalfIndex
 from tabon.search.index_files import Block, index_from, read_index, write_index
-from tabon.sentence_sets import RaggedSets, embed
-from tabon.sentence_store import SentenceStore
-from tabon.sentences import split_sentences
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
-from tabon.transitions import transitions
+from tabon.text.records import query_from_record, transition_from_record
+from tabon.text.sentences import split_sentences
 from timing import Line, best_of, faster, share
 
 SECTION, DISTANCE, K = "findings", "novelty", 10

@@ -4,10 +4,10 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from tabon.records import transition_from_record
-from tabon.reports import SECTIONS, Report
-from tabon.sentences import split_sentences
-from tabon.simulate import SimulationSettings, simulate_transitions
+from tabon.data.simulate import SimulationSettings, simulate_transitions
+from tabon.text.records import transition_from_record
+from tabon.text.reports import SECTIONS, Report
+from tabon.text.sentences import split_sentences
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 

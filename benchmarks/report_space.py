@@ -8,12 +8,12 @@ import numpy as np
 import ot
 from scipy.optimize import linear_sum_assignment
 
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
-from tabon.records import query_from_record, transition_from_record
-from tabon.selectors.nearest_sets import SetIndex
-from tabon.sentence_sets import RaggedSets
-from tabon.sentences import split_sentences
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.method.sentence_sets import RaggedSets
+from tabon.selectors.set_distances.nearest_sets import SetIndex
+from tabon.text.records import query_from_record, transition_from_record
+from tabon.text.sentences import split_sentences
 from timing import Line, best_of, faster, share
 from top_k import unit
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tabon import Report, Selector, TransitionBank
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
-from tabon.records import query_from_record, transition_from_record
-from tabon.reports import parse_report
-from tabon.rewards import TransitionReward
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.integrations.rewards import TransitionReward
+from tabon.text.records import query_from_record, transition_from_record
+from tabon.text.reports import parse_report
 from timing import Line, best_of, faster
 
 GROUP = 8  # completions a prompt

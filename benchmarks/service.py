@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from service_clients import CLIENTS, Load
 from service_server import Running, program
 from tabon import TransitionBank
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
-from tabon.records import transition_from_record
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.text.records import transition_from_record
 from timing import Line, faster, share
 
 BATCHED: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import faiss
 import numpy as np
 
-from tabon.nearest import ExactIndex
+from tabon.method.nearest import ExactIndex
 from timing import Line, best_of, faster, share
 
 K = 10

@@ -7,9 +7,9 @@ import numpy as np
 import ot
 
 from openi_text import reports, sentence_lists
-from tabon.distances import DISTANCES, get_distance
-from tabon.sentence_sets import RaggedSets
-from tabon.transitions import transitions
+from tabon.method.distances import DISTANCES, get_distance
+from tabon.method.sentence_sets import RaggedSets
+from tabon.method.transitions import transitions
 from timing import Line, best_of, faster
 
 

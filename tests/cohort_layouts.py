@@ -13,7 +13,7 @@ from pathlib import Path
 
 import zstandard
 
-from tabon.cohort.visits import DataSet, Excluded, Visit
+from tabon.data.cohort.visits import DataSet, Excluded, Visit
 
 NAN = float("nan")
 LONG = "The lungs are clear. " * 300  # so that a few thousand rows make a large file

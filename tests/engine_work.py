@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from tabon.engines import SelectionSettings, SpreadEncoder, open_engine, select_parts
+from tabon.integrations.engines import SelectionSettings, SpreadEncoder, open_engine, select_parts
 from waiting import until
 
 

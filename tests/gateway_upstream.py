@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from service_server import PATIENCE, answerer, serving
-from tabon.gateway import GatewaySettings, gateway_door
-from tabon.reports import report_from_record
 from tabon.service import fenced_app
-from tabon.service.fences import fence_settings
+from tabon.service.gateway import GatewaySettings, gateway_door
+from tabon.service.guard import fence_settings
+from tabon.text.reports import report_from_record
 from waiting import until_async
 
 TEXT = "Findings: Clear lungs, draft {number}. No effusion.\nImpression: Normal, draft {number}."

@@ -6,7 +6,7 @@ one cell was measured on no study, two methods tie, one run is short of drafts, 
 
 from dataclasses import replace
 
-from tabon.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS, Cell, Results, Run
+from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS, Cell, Results, Run
 
 COLUMNS = {"BLEU-1": "bleu-1", "BERTSc": "bertscore-f1", "RadGraph": "radgraph-average"}
 METHODS = (

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tabon.reports import Report
+from tabon.text.reports import Report
 
 ARCHIVE = Path(__file__).resolve().parents[2] / "shared" / "data" / "openi" / "NLMCXR_reports.tgz"
 

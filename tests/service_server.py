@@ -14,13 +14,13 @@ import httpx
 import numpy as np
 
 from tabon import Selector, TransitionBank
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.encoders.cache import RememberingEncoder
 from tabon.encoders.hashing import HashingEncoder
-from tabon.encoders.remembering import RememberingEncoder
-from tabon.records import transition_from_record
 from tabon.service import Answerer, AnswerSettings, ServeSettings, fenced_app, serve
-from tabon.service.fences import fence_settings
-from tabon.service.serving import server_of
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.service.guard import fence_settings
+from tabon.service.server import server_of
+from tabon.text.records import transition_from_record
 from waiting import LIMIT, until
 
 SIMULATED = SimulationSettings(patients=60)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from strategies import unit_rows
-from tabon.alignment import REWORDED, align, same_text, turned
+from tabon.data.simulate import SimulationSettings
+from tabon.data.simulate.records import _exams, _patients
 from tabon.encoders import load_encoder
-from tabon.sentence_sets import embed
-from tabon.simulate import SimulationSettings
-from tabon.simulate.records import _exams, _patients
+from tabon.explain.alignment import REWORDED, align, same_text, turned
+from tabon.method.sentence_sets import embed
 
 NEARLY_ONE = {  # sentences that overlap, or stand for each other, by the simulation's topics
     "no_pneumothorax": "pleura",

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 import writing_commands
 from budgets import budget
-from tabon import atomic_files
-from tabon.atomic_files import replacing
+from tabon._internal import atomic_files
+from tabon._internal.atomic_files import replacing
 from tabon.cli import main
 from tabon.errors import BadInputError
 from waiting import LIMIT

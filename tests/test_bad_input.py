@@ -10,13 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 from memory import peak
-from tabon import Report, Selector, TabonError, TransitionBank, atomic_files
+from tabon import Report, Selector, TabonError, TransitionBank
+from tabon._internal import atomic_files
 from tabon.cli import main
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders.hashing import HashingEncoder
-from tabon.engines.selecting import in_batches
 from tabon.errors import BadInputError, EncoderError, UnknownNameError
-from tabon.records import BadLine, query_from_record, transition_from_record
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.selectors.setup import in_batches
+from tabon.text.records import BadLine, query_from_record, transition_from_record
 
 SETTINGS = SimulationSettings(patients=60)
 TRANSITIONS = list(simulate_transitions(SETTINGS, "train"))

@@ -7,14 +7,14 @@ import pytest
 
 import as_printed
 from tabon import Report, Selector, Transition, TransitionBank
-from tabon.distances import DISTANCES
+from tabon.data.simulate import SimulationSettings, simulate_transitions
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError, BankMismatchError, EncoderError
-from tabon.records import Query, transition_from_record
-from tabon.sentence_sets import sentence_set
-from tabon.sentences import split_sentences
-from tabon.signature import Fingerprint
-from tabon.simulate import SimulationSettings, simulate_transitions
+from tabon.method.distances import DISTANCES
+from tabon.method.sentence_sets import sentence_set
+from tabon.method.signature import Fingerprint
+from tabon.text.records import Query, transition_from_record
+from tabon.text.sentences import split_sentences
 
 SETTINGS = SimulationSettings(patients=40)
 TRANSITIONS = [transition_from_record(record) for record in simulate_transitions(SETTINGS, "train")]

@@ -13,13 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory import peak
-from tabon import Report, Transition, TransitionBank, bank_building, bank_parts
-from tabon.bank import build_bank_file
-from tabon.bank_files import bank_file, write_bank_file
-from tabon.bank_parts import Patients, Provenance, bank_arrays, name_hash
+from tabon import Report, Transition, TransitionBank
+from tabon.data.simulate import SimulationSettings, simulate_transitions
 from tabon.errors import BadInputError, BankDamagedError
-from tabon.records import transition_from_record
-from tabon.simulate import SimulationSettings, simulate_transitions
+from tabon.method import bank_arrays as bank_parts
+from tabon.method import bank_build as bank_building
+from tabon.method.bank import build_bank_file
+from tabon.method.bank_arrays import Patients, Provenance, bank_arrays, name_hash
+from tabon.method.bank_file import bank_file, write_bank_file
+from tabon.text.records import transition_from_record
 
 TRANSITIONS = [
     transition_from_record(record)

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from array_files import Crafted
 from budgets import budget, seeded
 from kills import forks
-from tabon import TransitionBank, atomic_files
-from tabon.bank_files import MAX_HEADER, bank_file, read_bank_file, write_bank_file
+from tabon import TransitionBank
+from tabon._internal import atomic_files
+from tabon.data.simulate import SimulationSettings, simulate_transitions
 from tabon.errors import BadInputError, BankDamagedError, TabonError
-from tabon.records import transition_from_record
-from tabon.simulate import SimulationSettings, simulate_transitions
+from tabon.method.bank_file import MAX_HEADER, bank_file, read_bank_file, write_bank_file
+from tabon.text.records import transition_from_record
 
 TRANSITIONS = [
     transition_from_record(record) for record in simulate_transitions(SimulationSettings(patients=6), "train")

@@ -7,8 +7,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tabon.bank import TransitionBank
-from tabon.calibration import (
+from tabon.cli import main
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions, state_f1
+from tabon.errors import BadInputError
+from tabon.method.bank import TransitionBank
+from tabon.selectors import Selector, load_scorer
+from tabon.selectors.abstention import (
     Calibration,
     abstaining,
     from_bank,
@@ -17,12 +21,8 @@ from tabon.calibration import (
     read_calibration,
     write_calibration,
 )
-from tabon.cli import main
-from tabon.conformal import risk_coverage
-from tabon.errors import BadInputError
-from tabon.records import query_from_record, transition_from_record
-from tabon.selectors import Selector, load_scorer
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions, state_f1
+from tabon.selectors.conformal import risk_coverage
+from tabon.text.records import query_from_record, transition_from_record
 
 SETTINGS = SimulationSettings(patients=900, num_candidates=4)
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tabon import TransitionBank, transport
+from tabon import TransitionBank
 from tabon.cli import main
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders.hashing import HashingEncoder
 from tabon.errors import TabonError
-from tabon.records import read_transitions, transition_from_record
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.method import transport
+from tabon.text.records import read_transitions, transition_from_record
 
 CANARY = "Zqxwv"
 SETTINGS = SimulationSettings(patients=60)

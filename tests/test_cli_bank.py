@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from tabon import TransitionBank
 from tabon.cli import main
-from tabon.simulate import SimulationSettings, simulate_transitions
+from tabon.data.simulate import SimulationSettings, simulate_transitions
 
 TRANSITIONS = list(simulate_transitions(SimulationSettings(patients=30), "train"))
 SCRIPT = Path(sysconfig.get_path("scripts")) / "tabon"

@@ -7,8 +7,8 @@ from click.testing import CliRunner
 
 from tabon.cli.bank import bank as bank_command
 from tabon.cli.controls import controls_command
-from tabon.results import read_results
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.evaluation.results import read_results
 
 SETTINGS = SimulationSettings(patients=50, num_candidates=3, splits=(0.5, 0.1, 0.4))
 QUICK = ["--resamples", "20", "--shuffles", "1", "--no-store", "--no-measurements", "--score", "rouge-l-f"]

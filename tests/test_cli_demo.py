@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from tabon import Selection, TransitionBank
 from tabon.cli import main
-from tabon.demo_page import POLICY, Row, demo_page
-from tabon.distances import DISTANCES
-from tabon.scoring import AGGREGATES
+from tabon.cli.demo_page import POLICY, Row, demo_page
+from tabon.method.distances import DISTANCES
+from tabon.method.scoring import AGGREGATES
 
 FILES = ["bank.tabon", "queries.jsonl", "report.html", "selections.jsonl", "transitions.jsonl"]
 

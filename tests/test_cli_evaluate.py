@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from tabon.cli import main
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 
 SETTINGS = SimulationSettings(patients=250, num_candidates=3)
 QUICK = ["--resamples", "50", "--no-measurements"]

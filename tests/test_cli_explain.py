@@ -9,12 +9,12 @@ from click.testing import CliRunner
 
 from tabon import Selector, TransitionBank
 from tabon.cli.explain import FEW, explain
-from tabon.explain import explain_many
-from tabon.explain_page import POLICY, explain_page
-from tabon.explain_text import RESEARCH_USE, explanation_text, explanations_text, flag_lines
-from tabon.records import query_from_record, transition_from_record
-from tabon.sentences import split_sentences
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.explain.explanation import explain_many
+from tabon.explain.page import POLICY, explain_page
+from tabon.explain.text import RESEARCH_USE, explanation_text, explanations_text, flag_lines
+from tabon.text.records import query_from_record, transition_from_record
+from tabon.text.sentences import split_sentences
 
 SETTINGS = SimulationSettings(patients=120)
 TRANSITIONS = list(simulate_transitions(SETTINGS, "train"))

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from tabon.cli import main
-from tabon.simulate import SimulationSettings, simulate_queries
+from tabon.data.simulate import SimulationSettings, simulate_queries
 
 PRIOR = {"findings": "Large left pleural effusion. Stable cardiomegaly.", "impression": "Left effusion."}
 SWAPPED = {"findings": "Large right pleural effusion. Stable cardiomegaly.", "impression": "Right effusion."}

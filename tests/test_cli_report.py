@@ -9,9 +9,9 @@ from explorer_cases import HOSTILE, bank, data_of, json_lines, odd, read, simula
 from tabon.cli.explain import explain
 from tabon.cli.report import open_studies, report
 from tabon.cli.select import select
-from tabon.engines.selecting import SelectionSettings
 from tabon.errors import BadInputError
-from tabon.explorer.records import NOTICE
+from tabon.selectors.setup import SelectionSettings
+from tabon.service.explorer.records import NOTICE
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ def test_a_served_file_is_answered_at_start(place, capsys, monkeypatch):
         studies = open_studies(file, bank(), settings, options)
     assert len(studies) == len(studies.lines) == len([*simulated(), *odd()])
     assert f"{len(studies)} studies" in capsys.readouterr().err
-    monkeypatch.setattr("tabon.explorer.studies.MOST_STUDIES", 3)
+    monkeypatch.setattr("tabon.service.explorer.studies.MOST_STUDIES", 3)
     with (place / "queries.jsonl").open("rb") as file, pytest.raises(BadInputError, match="at most 3"):
         open_studies(file, bank(), settings, options)
 

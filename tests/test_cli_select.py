@@ -12,11 +12,11 @@ from click.testing import CliRunner
 
 from tabon import Selector, TransitionBank
 from tabon.cli import main
-from tabon.distances import DISTANCES
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders.hashing import HashingEncoder
-from tabon.records import query_from_record, transition_from_record
-from tabon.scoring import AGGREGATES
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.method.distances import DISTANCES
+from tabon.method.scoring import AGGREGATES
+from tabon.text.records import query_from_record, transition_from_record
 
 SETTINGS = SimulationSettings(patients=120)
 TRANSITIONS = list(simulate_transitions(SETTINGS, "train"))

@@ -8,14 +8,14 @@ from click.testing import CliRunner
 
 from memory import peak
 from tabon.cli import main
-from tabon.cohort.audit import PAPER
-from tabon.cohort.building import build_cohort
-from tabon.cohort.linking import Rules
-from tabon.cohort.simulated import write_simulated
-from tabon.cohort.visits import DataSet, Excluded, Source
+from tabon.data.cohort.audit import PAPER
+from tabon.data.cohort.build import build_cohort
+from tabon.data.cohort.datasets.simulated import write_simulated
+from tabon.data.cohort.link import Rules
+from tabon.data.cohort.visits import DataSet, Excluded, Source
+from tabon.data.simulate import SimulationSettings
 from tabon.errors import BadInputError
-from tabon.records import read_queries, read_transitions
-from tabon.simulate import SimulationSettings
+from tabon.text.records import read_queries, read_transitions
 from test_cohort_linking import REPORTS, visit
 
 

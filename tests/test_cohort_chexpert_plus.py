@@ -15,10 +15,10 @@ from cohort_layouts import (
     read_all,
     write_chexpert_plus,
 )
-from tabon.cohort.chexpert_plus import COLUMNS, DATASET
-from tabon.cohort.visits import Image, Moment, Source
+from tabon.data.cohort.datasets.chexpert_plus import COLUMNS, DATASET
+from tabon.data.cohort.visits import Image, Moment, Source
 from tabon.errors import BadInputError
-from tabon.reports import Report
+from tabon.text.reports import Report
 
 IMPRESSION = "1.  NO ACUTE CARDIOPULMONARY DISEASE.\n2.  STABLE LINES."
 PACKINGS = ["", ".gz", ".zst"]

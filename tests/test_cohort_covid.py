@@ -13,12 +13,12 @@ from cohort_layouts import (
     read_all,
     write_covid_chestxray,
 )
-from tabon.cohort.building import build_cohort
-from tabon.cohort.covid_chestxray import COLUMNS, DATASET
-from tabon.cohort.linking import Rules
-from tabon.cohort.visits import Image, Moment, Source
+from tabon.data.cohort.build import build_cohort
+from tabon.data.cohort.datasets.covid_chestxray import COLUMNS, DATASET
+from tabon.data.cohort.link import Rules
+from tabon.data.cohort.visits import Image, Moment, Source
 from tabon.errors import BadInputError
-from tabon.reports import Report
+from tabon.text.reports import Report
 
 
 @pytest.fixture

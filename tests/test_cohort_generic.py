@@ -11,10 +11,10 @@ import pytest
 import zstandard
 
 from cohort_layouts_b import csv_text, cut, write
-from tabon.cohort.generic import ColumnMap, column_map, generic
-from tabon.cohort.visits import Excluded, Image, Moment, Source, Visit, moment_from
+from tabon.data.cohort.datasets.generic import ColumnMap, column_map, generic
+from tabon.data.cohort.visits import Excluded, Image, Moment, Source, Visit, moment_from
 from tabon.errors import BadInputError, UnknownNameError
-from tabon.reports import Report
+from tabon.text.reports import Report
 
 MAP = ColumnMap(patient="pid", study="sid", date="day", report="text", view="vp", image="png")
 HEADER = ["pid", "sid", "day", "text", "vp", "png"]

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabon.cohort.building import transition_record
-from tabon.cohort.linking import Chain, Rules, link
-from tabon.cohort.visits import Image, Moment, Source, Visit, moment_from, normal_view
+from tabon.data.cohort.build import transition_record
+from tabon.data.cohort.link import Chain, Rules, link
+from tabon.data.cohort.visits import Image, Moment, Source, Visit, moment_from, normal_view
 from tabon.errors import BadInputError
-from tabon.reports import Report
+from tabon.text.reports import Report
 
 REPORTS = [
     Report("Clear lungs.", "Normal."),

@@ -22,11 +22,11 @@ from cohort_layouts_b import (
     mimic_tables,
     write,
 )
-from tabon.cohort.mimic_cxr import DATASET
-from tabon.cohort.mimic_sections import mimic_report
-from tabon.cohort.visits import Excluded, Moment, Source, Visit, moment_from
+from tabon.data.cohort.datasets.mimic_cxr import DATASET
+from tabon.data.cohort.datasets.mimic_sections import mimic_report
+from tabon.data.cohort.visits import Excluded, Moment, Source, Visit, moment_from
 from tabon.errors import BadInputError
-from tabon.reports import Report
+from tabon.text.reports import Report
 
 
 def read(folder):

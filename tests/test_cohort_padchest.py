@@ -24,9 +24,9 @@ from cohort_layouts_b import (
     write,
 )
 from tabon import split_sentences
-from tabon.cohort import padchest as padchest_reader
-from tabon.cohort import padchest_gr as gr_reader
-from tabon.cohort.visits import Excluded, Image, Source, Visit, moment_from
+from tabon.data.cohort.datasets import padchest as padchest_reader
+from tabon.data.cohort.datasets import padchest_gr as gr_reader
+from tabon.data.cohort.visits import Excluded, Image, Source, Visit, moment_from
 from tabon.errors import BadInputError
 
 

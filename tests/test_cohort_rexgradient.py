@@ -15,11 +15,11 @@ from cohort_layouts import (
     rexgradient_split,
     write_rexgradient,
 )
-from tabon.cohort import tables
-from tabon.cohort.rexgradient import DATASET, KEYS
-from tabon.cohort.visits import Source, moment_from
+from tabon.data.cohort import tables
+from tabon.data.cohort.datasets.rexgradient import DATASET, KEYS
+from tabon.data.cohort.visits import Source, moment_from
 from tabon.errors import BadInputError
-from tabon.reports import Report
+from tabon.text.reports import Report
 
 TRAIN = "metadata/train_metadata_view_position.json"
 PACKINGS = ["", ".gz", ".zst"]

@@ -11,8 +11,8 @@ import zstandard
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tabon.cohort import tables
-from tabon.cohort.tables import (
+from tabon.data.cohort import tables
+from tabon.data.cohort.tables import (
     Row,
     check_columns,
     find_file,

@@ -9,9 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabon.bank import TransitionBank
-from tabon.controls import CONDITIONS, ControlSettings, Doors, controls_table, factorial_table, run_controls
-from tabon.controls.banks import (
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.encoders import load_encoder
+from tabon.encoders.hashing import HashingEncoder
+from tabon.errors import BadInputError, UnknownNameError
+from tabon.evaluation import read_cases
+from tabon.evaluation.controls import (
+    CONDITIONS,
+    ControlSettings,
+    Doors,
+    run_controls,
+)
+from tabon.evaluation.controls.banks import (
     assembled,
     clauses,
     encoded_anew,
@@ -20,25 +29,22 @@ from tabon.controls.banks import (
     recut,
     whole_section,
 )
-from tabon.controls.conditions import NONE, OTHER, RIGHT, LeftOut, Row, Trial
-from tabon.controls.factorial import generation_names
-from tabon.controls.judging import like_length
-from tabon.controls.measuring import PartTable
-from tabon.controls.shuffling import other_priors, whose
-from tabon.encoders import load_encoder
-from tabon.encoders.hashing import HashingEncoder
-from tabon.errors import BadInputError, UnknownNameError
-from tabon.evaluation import read_cases
-from tabon.evaluation.measured import Measured
+from tabon.evaluation.controls.compare import like_length
+from tabon.evaluation.controls.conditions import NONE, OTHER, RIGHT, LeftOut, Row, Trial
+from tabon.evaluation.controls.draft_scores import PartTable
+from tabon.evaluation.controls.factorial import generation_names
+from tabon.evaluation.controls.shuffles import other_priors, whose
+from tabon.evaluation.draft_scores import Measured
+from tabon.evaluation.results import read_results, write_results
+from tabon.method.bank import TransitionBank
 from tabon.metrics import Pair, load_metric
-from tabon.plots import curves_of
-from tabon.records import Query, transition_from_record
-from tabon.reports import SECTIONS, Report
-from tabon.results import read_results, write_results
+from tabon.reporting.controls_table import controls_table, factorial_table
+from tabon.reporting.plots import curves_of
+from tabon.reporting.tables import FORMS, all_tables, render
 from tabon.selectors import Selector, load_scorer
-from tabon.sentences import split_sentences
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
-from tabon.tables import FORMS, all_tables, render
+from tabon.text.records import Query, transition_from_record
+from tabon.text.reports import SECTIONS, Report
+from tabon.text.sentences import split_sentences
 
 COHORT = SimulationSettings(patients=70, num_candidates=4, splits=(0.5, 0.1, 0.4))
 NOVELTY = "transition:novelty/min"
@@ -552,7 +558,7 @@ def test_results_are_read_tabled_and_drawn_like_others(results, cases, tmp_path)
 
 def test_default_selectors_that_cannot_be_loaded_are_named(cases, bank, monkeypatch):
     """The others are tried all the same; a selector that was asked for by name must be there."""
-    monkeypatch.setattr("tabon.controls.bench.DEFAULT_SELECTORS", ("consensus:chamfer", "no-such"))
+    monkeypatch.setattr("tabon.evaluation.controls.trial.DEFAULT_SELECTORS", ("consensus:chamfer", "no-such"))
     plan = ControlSettings(conditions=("length",), scores=("rouge-l-f",), resamples=5)
     results = run_controls([cases], bank, plan)
     assert [each["selector"] for each in results.facts["left_out"]] == ["no-such"]

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 import as_printed
 from strategies import generic_sets, tied_sets, unit_rows
-from tabon import distances
-from tabon.distances import (
+from tabon.errors import UnknownNameError
+from tabon.method import distances
+from tabon.method.distances import (
     DISTANCES,
     cosine_cost,
     cost_ot,
@@ -18,8 +19,7 @@ from tabon.distances import (
     novelty,
     transition,
 )
-from tabon.errors import UnknownNameError
-from tabon.transport import optimal_plans
+from tabon.method.transport import optimal_plans
 
 pairs = st.one_of(st.tuples(generic_sets(), generic_sets()), st.tuples(tied_sets(), tied_sets()))
 generic_pairs = st.tuples(generic_sets(), generic_sets())

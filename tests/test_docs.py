@@ -20,12 +20,12 @@ from click.testing import CliRunner
 import tabon
 from tabon.cli import main
 from tabon.cli.reference import reference
-from tabon.encoders import loading
-from tabon.reports import PARSER
-from tabon.selection import ABSTENTIONS
-from tabon.sentence_sets import SET_MODE
-from tabon.sentences import SPLITTER
-from tabon.signature import Fingerprint, Signature
+from tabon.encoders import load as loading
+from tabon.method.selection import ABSTENTIONS
+from tabon.method.sentence_sets import SET_MODE
+from tabon.method.signature import Fingerprint, Signature
+from tabon.text.reports import PARSER
+from tabon.text.sentences import SPLITTER
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tabon import doctor, load_encoder
+from tabon import load_encoder
+from tabon.cli import doctor_checks as doctor
 from tabon.cli import main
 from tabon.encoders.hashing import HashingEncoder
 from tabon.errors import BadInputError, MetricUnavailableError, MissingExtraError

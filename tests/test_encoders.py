@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tabon.encoders import checked_rows, load_encoder, loading
+from tabon.encoders import checked_rows, load_encoder
+from tabon.encoders import load as loading
 from tabon.encoders.custom import CustomEncoder
-from tabon.encoders.loading import MINILM_WEIGHTS, HubModel, load_from_hub
+from tabon.encoders.load import MINILM_WEIGHTS, HubModel, load_from_hub
 from tabon.encoders.sentence_transformer import CPU_TOKENS, SentenceTransformerEncoder
 from tabon.errors import EncoderError, MissingExtraError, UnknownNameError
 

@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabon.bank import TransitionBank
 from tabon.encoders import load_encoder, placement
 from tabon.encoders.batches import batch_size, in_order, mixed_batches, one_length_batches
 from tabon.encoders.forward import LibraryForward, forward_of
+from tabon.encoders.kernels import WrittenOut
 from tabon.encoders.layers import REGISTER, softmax
 from tabon.encoders.placement import Placement, devices_of
 from tabon.encoders.sentence_transformer import SentenceTransformerEncoder, _tokenizer
 from tabon.encoders.tokens import AT_ONCE, TokenProcesses, Tokens, tokenise, tokenising
-from tabon.encoders.written_out import WrittenOut
 from tabon.errors import BankMismatchError, EncoderError, UnknownNameError
-from tabon.records import Transition
-from tabon.reports import Report
+from tabon.method.bank import TransitionBank
+from tabon.method.sentence_sets import embed
 from tabon.selectors.selector import Selector, encoder_of
-from tabon.sentence_sets import embed
+from tabon.text.records import Transition
+from tabon.text.reports import Report
 from test_encoders import SENTENCES, tiny_mpnet
 
 ODD = ["", "\ud800", "肺野清晰。", "a\0b", "word " * 400, "<pad> [PAD] <mask>"]

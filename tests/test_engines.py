@@ -28,18 +28,18 @@ from engine_work import NotingEngine, notes
 from tabon import TransitionBank
 from tabon.cli import main
 from tabon.cli import select as select_module
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
 from tabon.encoders.hashing import HashingEncoder
-from tabon.engines import SelectionSettings, open_engine, ray_engine, select_parts
-from tabon.engines.parts import PartsFolder, open_parts
-from tabon.engines.ray_engine import RayAddress, Refused
-from tabon.engines.selecting import Answered
-from tabon.engines.selection_parts import SelectionJob, likeness_of
+from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, EncoderError, EngineError, UnknownNameError
-from tabon.records import transition_from_record
-from tabon.sentence_sets import embed
-from tabon.sentence_store import SentenceStore
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.integrations.engines import SelectionSettings, open_engine, ray_engine, select_parts
+from tabon.integrations.engines.parts import PartsFolder, open_parts
+from tabon.integrations.engines.ray_engine import RayAddress, Refused
+from tabon.integrations.engines.selection_parts import SelectionJob, likeness_of
+from tabon.method.sentence_sets import embed
+from tabon.selectors.setup import Answered
+from tabon.text.records import transition_from_record
 from waiting import LIMIT, until
 
 SETTINGS = SimulationSettings(patients=120, splits=(0.5, 0.0, 0.5))

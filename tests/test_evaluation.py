@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tabon.data.simulate import SimulationSettings, simulate_queries
 from tabon.errors import BadInputError
 from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases, read_picks
-from tabon.evaluation.evaluating import seeded_picks
+from tabon.evaluation.evaluate import seeded_picks
 from tabon.evaluation.picks import check_picks, method_of
+from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS
 from tabon.metrics import Pair, Score, load_metric
-from tabon.metrics.measuring import MeasurementStore, measure_pairs
 from tabon.metrics.protocol import divided, mean_of
-from tabon.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS
-from tabon.simulate import SimulationSettings, simulate_queries
+from tabon.metrics.store import MeasurementStore, measure_pairs
 
 SETTINGS = EvaluationSettings(resamples=200)
 PATIENTS = SimulationSettings(patients=500, num_candidates=4)

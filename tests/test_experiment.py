@@ -12,13 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from tabon.cli import main
-from tabon.cohort.simulated import write_simulated
+from tabon.data.cohort.datasets.simulated import write_simulated
+from tabon.data.simulate import SimulationSettings
 from tabon.errors import BadInputError
-from tabon.experiment import Doors, read_experiment, reproduce, simulated_experiment
-from tabon.experiment.steps import Steps
-from tabon.experiment.writing import write_report
-from tabon.results import read_results
-from tabon.simulate import SimulationSettings
+from tabon.evaluation.results import read_results
+from tabon.reporting.experiment import Doors, read_experiment, reproduce, simulated_experiment
+from tabon.reporting.experiment.files import write_report
+from tabon.reporting.experiment.steps import Steps
 from waiting import until
 
 ROOT = Path(__file__).parent.parent

@@ -22,9 +22,9 @@ from openi_archive import made_up_studies, write_archive
 from tabon.cli import main
 from tabon.errors import BadInputError
 from tabon.evaluation import read_cases
-from tabon.metrics.measuring import MeasurementStore
-from tabon.records import Query, read_transitions
-from tabon.reports import Report
+from tabon.metrics.store import MeasurementStore
+from tabon.text.records import Query, read_transitions
+from tabon.text.reports import Report
 
 FOLDER = Path(__file__).parents[1] / "experiments" / "openi"
 sys.path.insert(0, str(FOLDER))

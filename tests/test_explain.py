@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 import as_printed
 from strategies import generic_sets, tied_sets
 from tabon import Selector, TransitionBank
-from tabon.distances import DISTANCES, cosine_cost, get_distance, transition
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError
-from tabon.explain import explain, explain_many, shares
-from tabon.records import Query, query_from_record, transition_from_record
-from tabon.reports import SECTIONS, Report
-from tabon.scoring import AGGREGATES
-from tabon.selection import Selection
-from tabon.selectors.protocol import Scores
-from tabon.sentence_sets import sentence_set
-from tabon.sentences import split_sentences
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
-from tabon.transitions import NORM_FLOOR
+from tabon.explain.explanation import explain, explain_many, shares
+from tabon.method.distances import DISTANCES, cosine_cost, get_distance, transition
+from tabon.method.scoring import AGGREGATES
+from tabon.method.selection import Selection
+from tabon.method.sentence_sets import sentence_set
+from tabon.method.transitions import NORM_FLOOR
+from tabon.selectors.scorer import Scores
+from tabon.text.records import Query, query_from_record, transition_from_record
+from tabon.text.reports import SECTIONS, Report
+from tabon.text.sentences import split_sentences
 
 SETTINGS = SimulationSettings(patients=120)
 TRANSITIONS = [transition_from_record(record) for record in simulate_transitions(SETTINGS, "train")]

@@ -27,22 +27,29 @@ from explorer_cases import (
     read,
     simulated,
 )
-from tabon.bank import bank_transitions
+from tabon.encoders.cache import RememberingEncoder
 from tabon.encoders.hashing import HashingEncoder
-from tabon.encoders.remembering import RememberingEncoder
-from tabon.engines.selecting import SelectionSettings, make_chooser, make_selector
 from tabon.errors import BadInputError, TabonError, UnknownNameError
-from tabon.explain import explain
-from tabon.explorer import ExplorerSettings, Page, explorer_of, overview_record, study_record, write_report
-from tabon.explorer.export import SCRIPT_LINK, content_policy, read_page, report_parts
-from tabon.explorer.images import MAX_SIDE, ImageFolder, open_folder
-from tabon.explorer.records import NOTICE, as_json
-from tabon.explorer.scores import score_named
-from tabon.explorer.studies import MOST_STUDIES, check_count
-from tabon.flags import FLAG_KINDS, draft_flags
-from tabon.reports import SECTIONS, report_from_record
-from tabon.sentences import split_sentences
-from tabon.transition_map import project
+from tabon.explain.explanation import explain
+from tabon.explain.flags import FLAG_KINDS, draft_flags
+from tabon.method.bank import bank_transitions
+from tabon.reporting.transition_map import project
+from tabon.selectors.setup import SelectionSettings, make_chooser, make_selector
+from tabon.service.explorer import (
+    ExplorerSettings,
+    Page,
+    explorer_of,
+    overview_record,
+    study_record,
+    write_report,
+)
+from tabon.service.explorer.export import SCRIPT_LINK, content_policy, read_page, report_parts
+from tabon.service.explorer.images import MAX_SIDE, ImageFolder, open_folder
+from tabon.service.explorer.records import NOTICE, as_json
+from tabon.service.explorer.scores import score_named
+from tabon.service.explorer.studies import MOST_STUDIES, check_count
+from tabon.text.reports import SECTIONS, report_from_record
+from tabon.text.sentences import split_sentences
 
 HASHING = SelectionSettings(encoder="hashing")
 KNN = SelectionSettings(encoder="hashing", aggregate="knn", neighbours=5, abstain=0.1)
@@ -255,7 +262,7 @@ def test_the_overview_says_where_the_numbers_come_from():
 
 def test_a_study_alone_is_the_same_as_in_a_lot(monkeypatch):
     """A study depends on nothing but its query; a number that is not there is an IndexError."""
-    monkeypatch.setattr("tabon.explorer.studies.LOT", 4)
+    monkeypatch.setattr("tabon.service.explorer.studies.LOT", 4)
     records = [*simulated(), *odd()[-4:]]
     studies = made(records=records)
     assert len(studies) > 8
@@ -539,7 +546,7 @@ def _size(url):
 def test_the_package_has_the_page():
     """The three files lie in the package and keep the marks that the export replaces."""
     page = read_page()
-    assert {path.name for path in (files("tabon.explorer") / "page").iterdir()} >= {
+    assert {path.name for path in (files("tabon.service.explorer") / "page").iterdir()} >= {
         "explorer.html", "explorer.css", "explorer.js",
     }  # fmt: skip
     "".join(report_parts(made(records=simulated()[:1]), page, lambda _: None))

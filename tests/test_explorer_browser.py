@@ -8,14 +8,14 @@ import pytest
 from browser import CELLS, ODD_ELEMENTS, ROWS, SHOWN, at, chromium, lead, opened, settle, text
 from explorer_cases import HOSTILE, bank, data_of, odd, queries, simulated
 from service_server import answerer, serving
-from tabon.engines.selecting import SelectionSettings
-from tabon.explorer import ExplorerSettings, explorer_of, write_report
-from tabon.explorer.images import ImageFolder
-from tabon.explorer.scores import score_named
-from tabon.reports import SECTIONS
+from tabon.selectors.setup import SelectionSettings
 from tabon.service import fenced_app
+from tabon.service.explorer import ExplorerSettings, explorer_of, write_report
+from tabon.service.explorer.images import ImageFolder
+from tabon.service.explorer.scores import score_named
 from tabon.service.explorer_routes import explorer_door
-from tabon.service.fences import fence_settings
+from tabon.service.guard import fence_settings
+from tabon.text.reports import SECTIONS
 
 SETTINGS = SelectionSettings(encoder="hashing", aggregate="knn", neighbours=5, abstain=0.02)
 TOKEN = b"a-token-of-some-length"

@@ -281,7 +281,7 @@ def test_thousands_of_studies_are_paged(browser):
 
 def test_the_script_never_writes_markup():
     """The source has no way from text to markup or to code, and the page no inline style or handler."""
-    folder = files("tabon.explorer") / "page"
+    folder = files("tabon.service.explorer") / "page"
     html, script = ((folder / f"explorer.{end}").read_text(encoding="utf-8") for end in ("html", "js"))
     ways = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|srcdoc|cssText"
     assert not re.search(ways, script)

@@ -14,20 +14,14 @@ pytest.importorskip("uvicorn", reason="the extra `service` is not installed")
 httpx = pytest.importorskip("httpx", reason="the extra `gateway` is not installed")
 
 from service_server import PATIENCE, answerer, get, serving, until  # noqa: E402
-from tabon.engines.selecting import SelectionSettings  # noqa: E402
-from tabon.explorer import (  # noqa: E402
-    ExplorerSettings,
-    explorer_of,
-    overview_record,
-    read_page,
-    study_record,
-)
-from tabon.explorer.images import ImageFolder  # noqa: E402
-from tabon.explorer.records import as_json  # noqa: E402
-from tabon.explorer.scores import score_named  # noqa: E402
+from tabon.selectors.setup import SelectionSettings  # noqa: E402
 from tabon.service import explorer_routes, fenced_app  # noqa: E402
+from tabon.service.explorer import ExplorerSettings, explorer_of, overview_record, read_page, study_record  # noqa: E402
+from tabon.service.explorer.images import ImageFolder  # noqa: E402
+from tabon.service.explorer.records import as_json  # noqa: E402
+from tabon.service.explorer.scores import score_named  # noqa: E402
 from tabon.service.explorer_routes import PAGE_POLICY, explorer_door  # noqa: E402
-from tabon.service.fences import fence_settings  # noqa: E402
+from tabon.service.guard import fence_settings  # noqa: E402
 
 HASHING = SelectionSettings(encoder="hashing")
 TOKEN = b"a-token-of-the-tests-1"

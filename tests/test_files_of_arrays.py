@@ -7,8 +7,9 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from tabon import bank_files
-from tabon.bank_files import (
+from tabon.errors import BadInputError, BankDamagedError
+from tabon.method import bank_file as bank_files
+from tabon.method.bank_file import (
     BANK,
     BankFile,
     FileKind,
@@ -23,7 +24,6 @@ from tabon.bank_files import (
     read_bank_file,
     write_bank_file,
 )
-from tabon.errors import BadInputError, BankDamagedError
 
 ARRAYS = {
     "halves": np.arange(6, dtype="<f2").reshape(2, 3),

@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openi import openi_reports
-from tabon.flags import FLAG_KINDS, Flag, draft_flags, is_lasting
-from tabon.flags.chat import is_chatty
-from tabon.flags.lexicon import lexicon
-from tabon.flags.reading import read
-from tabon.observations import OBSERVATIONS
-from tabon.reports import Report
-from tabon.sentences import split_sentences
+from tabon.explain.flags import FLAG_KINDS, Flag, draft_flags, is_lasting
+from tabon.explain.flags.chat import is_chatty
+from tabon.explain.flags.lexicon import lexicon
+from tabon.explain.flags.statements import read
+from tabon.text.observations import OBSERVATIONS
+from tabon.text.reports import Report
+from tabon.text.sentences import split_sentences
 from test_observations_openi import codes
 
-BOOK = tomllib.loads(files("tabon.flags").joinpath("findings.toml").read_text(encoding="utf-8"))
+BOOK = tomllib.loads(files("tabon.explain.flags").joinpath("findings.toml").read_text(encoding="utf-8"))
 PAGE = Path(__file__).parents[1] / "docs" / "flags.md"
 CODED = {  # the codes of Open-i that say it
     "scoliosis": "scoliosis",

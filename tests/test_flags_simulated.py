@@ -4,10 +4,10 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from tabon.flags import FLAG_KINDS, draft_flags, is_lasting
-from tabon.records import query_from_record
-from tabon.reports import report_from_record
-from tabon.simulate import ERRORS, PROMPTS, SimulationSettings, simulate_queries
+from tabon.data.simulate import ERRORS, PROMPTS, SimulationSettings, simulate_queries
+from tabon.explain.flags import FLAG_KINDS, draft_flags, is_lasting
+from tabon.text.records import query_from_record
+from tabon.text.reports import report_from_record
 
 PAGE = Path(__file__).parents[1] / "docs" / "flags.md"
 SEEDS = dict(zip(PROMPTS, (100, 101, 102), strict=True))  # other patients for each prompt; none was looked at

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabon.cli.convert import convert
+from tabon.data.formats import DISCLAIMER, MAX_TEXT, patient_of, read_any, read_sr, write_fhir, write_sr
+from tabon.data.formats.draft_text import plain
 from tabon.errors import BadInputError
-from tabon.formats import DISCLAIMER, MAX_TEXT, patient_of, read_any, read_sr, write_fhir, write_sr
-from tabon.formats.draft_text import plain
-from tabon.reports import Report
+from tabon.text.reports import Report
 
 pydicom = pytest.importorskip("pydicom", reason="needs the extra images")
 from pydicom.dataset import Dataset, FileMetaDataset  # noqa: E402

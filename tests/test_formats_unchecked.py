@@ -5,10 +5,10 @@ from threading import Event, Thread
 
 import pytest
 
-from tabon.formats import read_sr, write_sr
-from tabon.formats.unchecked import unchecked_values
+from tabon._internal.dicom import unchecked_values
+from tabon.data.formats import read_sr, write_sr
 from tabon.generation.images import encode_image
-from tabon.reports import Report
+from tabon.text.reports import Report
 
 pydicom = pytest.importorskip("pydicom", reason="needs the extra images")
 

@@ -15,11 +15,11 @@ import pytest
 
 from tabon import Selector
 from tabon.encoders.hashing import HashingEncoder
-from tabon.engines.selecting import answer
-from tabon.explorer.records import NOTICE
 from tabon.generation.prompts import fill, get_prompt
-from tabon.records import query_from_record
-from tabon.reports import report_from_record
+from tabon.selectors.setup import answer
+from tabon.service.explorer.records import NOTICE
+from tabon.text.records import query_from_record
+from tabon.text.reports import report_from_record
 
 httpx = pytest.importorskip("httpx", reason="the gateway needs tabon[gateway]")
 openai = pytest.importorskip("openai", reason="the gateway is tested with the openai client")

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 import pytest
 
 from budgets import budget, seeded
-from tabon.gateway.choosing import NO_ROOM
-from tabon.service.batching import Batcher, BatchSettings
+from tabon.errors import ServiceError
+from tabon.service.batcher import Batcher, BatchSettings
+from tabon.service.gateway.ranking import NO_ROOM
 from tabon.service.metrics import Metrics
-from tabon.service.wire import ServiceError
 
 httpx = pytest.importorskip("httpx", reason="the gateway needs tabon[gateway]")
 openai = pytest.importorskip("openai", reason="the gateway is tested with the openai client")

@@ -6,19 +6,19 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tabon.errors import BadInputError
-from tabon.gateway import GatewaySettings, gateway_settings
-from tabon.gateway.asking import asked_of
-from tabon.gateway.choosing import ranking
-from tabon.gateway.completions import chunks
-from tabon.gateway.events import EventReader
-from tabon.gateway.gathering import Gathered
-from tabon.gateway.prior_in_prompt import known_marks, prior_in
-from tabon.gateway.refusals import GatewayError, refused
-from tabon.gateway.replies import Draft, Reply, StreamReader, extend, joined, reply_of, total_usage
+from tabon.errors import BadInputError, GatewayError
 from tabon.generation.prompts import as_data, fill, get_prompt
-from tabon.reports import Report, parse_report
-from tabon.service.wire import Limits
+from tabon.service.gateway import GatewaySettings, gateway_settings
+from tabon.service.gateway.chat_request import asked_of
+from tabon.service.gateway.completions import chunks
+from tabon.service.gateway.draft_set import Gathered
+from tabon.service.gateway.events import EventReader
+from tabon.service.gateway.prior_in_prompt import known_marks, prior_in
+from tabon.service.gateway.ranking import ranking
+from tabon.service.gateway.refusals import refused
+from tabon.service.gateway.replies import Draft, Reply, StreamReader, extend, joined, reply_of, total_usage
+from tabon.service.parsing import Limits
+from tabon.text.reports import Report, parse_report
 
 SETTINGS = GatewaySettings(upstream="http://127.0.0.1:1/v1")
 WORDS = st.text(alphabet="ab .:\n", max_size=40)

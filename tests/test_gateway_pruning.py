@@ -4,8 +4,8 @@ import pytest
 
 from tabon import Selector
 from tabon.encoders.hashing import HashingEncoder
-from tabon.reports import report_from_record
-from tabon.streaming import Halving, StreamingSelector
+from tabon.selectors.streaming import Halving, StreamingSelector
+from tabon.text.reports import report_from_record
 
 openai = pytest.importorskip("openai", reason="the gateway is tested with the openai client")
 pytest.importorskip("httpx", reason="the gateway needs tabon[gateway]")

@@ -11,11 +11,11 @@ from click.testing import CliRunner
 from batch_server import BatchServer
 from provider_server import KEY, OK, Behaviour, ProviderServer, behaviour_of, body, status
 from tabon.cli import main
-from tabon.cohort.simulated import write_simulated
-from tabon.generation.asking import draft_seed
+from tabon.data.cohort.datasets.simulated import write_simulated
+from tabon.data.simulate import SimulationSettings
 from tabon.generation.batches import BatchLimits
 from tabon.generation.journal import read_journal
-from tabon.simulate import SimulationSettings
+from tabon.generation.tasks import draft_seed
 
 CANARY = "CANARYTEXT"
 ECHO = """

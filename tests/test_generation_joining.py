@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabon.errors import BadInputError
-from tabon.generation.joining import JoinCounts, queries_from
-from tabon.records import read_queries
+from tabon.generation.queries import JoinCounts, queries_from
+from tabon.text.records import read_queries
 
 BOTH = "Findings: Clear.\nImpression: Normal."
 TRANSITIONS = [

@@ -13,9 +13,9 @@ import pytest
 
 from budgets import budget, seeded
 from provider_server import KEY
-from tabon.cohort.simulated import write_simulated
+from tabon.data.cohort.datasets.simulated import write_simulated
+from tabon.data.simulate import SimulationSettings
 from tabon.generation.journal import read_journal
-from tabon.simulate import SimulationSettings
 from waiting import LIMIT, until
 
 SERVER = Path(__file__).parent / "provider_server.py"

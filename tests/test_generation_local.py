@@ -9,20 +9,13 @@ from importlib.util import find_spec
 
 import pytest
 
-from tabon.errors import BadInputError, MissingExtraError
-from tabon.generation import command, hugging_face, smollm2
-from tabon.generation.command import CommandGenerator
-from tabon.generation.hugging_face import HuggingFaceGenerator, SeededRows
-from tabon.generation.protocol import (
-    Answer,
-    EncodedImage,
-    GenerationError,
-    Parameters,
-    Request,
-    TryAgainError,
-)
+from tabon.errors import BadInputError, GenerationError, MissingExtraError, TryAgainError
+from tabon.generation.protocol import Answer, EncodedImage, Parameters, Request
+from tabon.generation.providers import command, hugging_face, smollm2
+from tabon.generation.providers.command import CommandGenerator
+from tabon.generation.providers.hugging_face import HuggingFaceGenerator, SeededRows
+from tabon.generation.providers.smollm2 import SmolLM2Generator
 from tabon.generation.replay import ReplayGenerator, archive_key, replay_key
-from tabon.generation.smollm2 import SmolLM2Generator
 from tiny_vlm import tiny_vlm
 from waiting import LIMIT, until_async
 

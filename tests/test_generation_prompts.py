@@ -22,7 +22,7 @@ from tabon.generation.prompts import (
     fill,
     get_prompt,
 )
-from tabon.reports import Report
+from tabon.text.reports import Report
 
 ROOT = Path(__file__).parents[1]
 PAPER = ROOT.parent / "shared/paper.tex"

@@ -18,17 +18,12 @@ import pytest
 
 import provider_server as server_side
 from provider_server import CUT, EMPTY, HANG, KEY, MALFORMED, OK, RESET, ProviderServer, body, finish, status
-from tabon.generation.failures import MOST_BYTES, error_codes, retry_after, source_of
-from tabon.generation.gemini import GeminiGenerator
-from tabon.generation.mistral import MistralGenerator
-from tabon.generation.openai_compatible import OpenAICompatibleGenerator
-from tabon.generation.protocol import (
-    EncodedImage,
-    GenerationError,
-    Parameters,
-    Request,
-    TryAgainError,
-)
+from tabon.errors import GenerationError, TryAgainError
+from tabon.generation.protocol import EncodedImage, Parameters, Request
+from tabon.generation.providers.failures import MOST_BYTES, error_codes, retry_after, source_of
+from tabon.generation.providers.gemini import GeminiGenerator
+from tabon.generation.providers.mistral import MistralGenerator
+from tabon.generation.providers.openai_compatible import OpenAICompatibleGenerator
 from waiting import LIMIT
 
 for name in ("google.genai", "mistralai.client", "openai"):

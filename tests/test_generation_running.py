@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from tabon.errors import BadInputError
-from tabon.generation import running
+from tabon.errors import BadInputError, GenerationError, TryAgainError
+from tabon.generation import runner as running
 from tabon.generation.journal import Journal, read_journal
 from tabon.generation.prices import FREE, Budget, Price, read_price
-from tabon.generation.protocol import Answer, GenerationError, Parameters, Request, TryAgainError
-from tabon.generation.running import Limits, Run, Task
+from tabon.generation.protocol import Answer, Parameters, Request
+from tabon.generation.runner import Limits, Run, Task
 from test_generation_journal import KEY
 from waiting import until_async
 

@@ -6,8 +6,8 @@ import pytest
 
 from made_up_results import COLUMNS, METHODS, RUNS, made_up
 from tabon.errors import BadInputError
-from tabon.results import MEAN_RUN, RANDOM, read_results, write_results
-from tabon.tables import headline_table, merge_results
+from tabon.evaluation.results import MEAN_RUN, RANDOM, read_results, write_results
+from tabon.reporting.tables import headline_table, merge_results
 
 
 def by_place(results):

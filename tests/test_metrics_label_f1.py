@@ -9,7 +9,7 @@ from sklearn.metrics import f1_score
 
 from tabon.errors import BadInputError
 from tabon.metrics.label_f1 import FIVE, STATISTICS, label_scores, label_statistics
-from tabon.observations import OBSERVATIONS
+from tabon.text.observations import OBSERVATIONS
 
 SCORES = {score.name: score.value for score in label_scores("x")}
 FIVE_COLUMNS = [OBSERVATIONS.index(name) for name in FIVE]

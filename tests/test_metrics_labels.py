@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tabon.metrics import Pair, load_metric
 from tabon.metrics import labels as module
-from tabon.observations import OBSERVATIONS, label_text
+from tabon.text.observations import OBSERVATIONS, label_text
 
 TEXTS = (
     "",

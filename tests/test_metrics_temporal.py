@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabon import change_words as module
-from tabon.change_words import CHANGES, change_words, changes
+from tabon.data.simulate import PROMPTS, SimulationSettings, simulate_queries
 from tabon.metrics import Pair, load_metric
-from tabon.sentences import split_sentences
-from tabon.simulate import PROMPTS, SimulationSettings, simulate_queries
+from tabon.text import change_words as module
+from tabon.text.change_words import CHANGES, change_words, changes
+from tabon.text.sentences import split_sentences
 
 TABLE = [
     ("New left effusion.", {"new"}),

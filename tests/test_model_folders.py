@@ -13,7 +13,8 @@ from click.testing import CliRunner
 
 from tabon import Report, Selector, Transition, TransitionBank
 from tabon.cli import main
-from tabon.encoders import load_encoder, loading
+from tabon.encoders import load as loading
+from tabon.encoders import load_encoder
 from tabon.encoders.model_folder import settings_hash
 from tabon.errors import EncoderError
 from test_encoders import SENTENCES, tiny_mpnet

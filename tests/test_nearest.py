@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabon import nearest as module
 from tabon.errors import BadInputError
-from tabon.nearest import ExactIndex, rounding_slack
+from tabon.method import nearest as module
+from tabon.method.nearest import ExactIndex, rounding_slack
 from unit_rows import slow_top_k, unit
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabon import observations
-from tabon.observations import NO_FINDING, OBSERVATIONS, label_text, mentions
-from tabon.sentences import split_sentences
-from tabon.simulate import PROMPTS, SimulationSettings, simulate_queries
+from tabon.data.simulate import PROMPTS, SimulationSettings, simulate_queries
+from tabon.text import observations
+from tabon.text.observations import NO_FINDING, OBSERVATIONS, label_text, mentions
+from tabon.text.sentences import split_sentences
 
 P, N, U, A = "positive", "negative", "uncertain", "absent"
 ORDER = [A, N, U, P]

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from openi import ARCHIVE, openi_reports
-from tabon.observations import NO_FINDING, NOT_A_FINDING, OBSERVATIONS, label_text
+from tabon.text.observations import NO_FINDING, NOT_A_FINDING, OBSERVATIONS, label_text
 
 pytestmark = pytest.mark.openi
 PAGE = Path(__file__).parents[1] / "docs" / "labeller.md"

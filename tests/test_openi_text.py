@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from openi import openi_reports, openi_sections
-from tabon.reports import SECTIONS, parse_report
-from tabon.sentences import LEADING, MODIFIERS, SPLITTER, split_sentences
+from tabon.text.reports import SECTIONS, parse_report
+from tabon.text.sentences import LEADING, MODIFIERS, SPLITTER, split_sentences
 
 pytestmark = pytest.mark.openi
 

@@ -26,10 +26,10 @@ from search_servers import free_ports
 from service_server import answerer, service
 from tabon import Selector, TransitionBank
 from tabon.cli import main
+from tabon.data.formats import DISCLAIMER, read_sr
 from tabon.encoders.hashing import HashingEncoder
-from tabon.formats import DISCLAIMER, read_sr
-from tabon.records import transition_from_record
-from tabon.reports import Report, parse_report
+from tabon.text.records import transition_from_record
+from tabon.text.reports import Report, parse_report
 from waiting import LIMIT
 
 pydicom = pytest.importorskip("pydicom", reason="needs the extra images")

@@ -8,8 +8,8 @@ import pytest
 
 from made_up_results import COLUMNS, METHODS, RUNS, made_up, with_values
 from paper_tex import PAPER
-from tabon.results import MEAN_RUN, RANDOM, Cell, Results, Run
-from tabon.tables import (
+from tabon.evaluation.results import MEAN_RUN, RANDOM, Cell, Results, Run
+from tabon.reporting.tables import (
     comparison_table,
     delta_table,
     headline_table,
@@ -17,7 +17,7 @@ from tabon.tables import (
     per_run_table,
     render,
 )
-from tabon.tables.paper_values import DELTA, PER_RUN, TRANSITION_METHODS, paper_values
+from tabon.reporting.tables.paper_values import DELTA, PER_RUN, TRANSITION_METHODS, paper_values
 
 
 def rows(table):

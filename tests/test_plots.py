@@ -10,9 +10,10 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from tabon import _extras
+from tabon._internal import extras as _extras
 from tabon.errors import BadInputError, MissingExtraError
-from tabon.plots import (
+from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, Cell, Results, Run
+from tabon.reporting.plots import (
     Curve,
     curve_plot,
     curves_of,
@@ -22,10 +23,9 @@ from tabon.plots import (
     run_heat_map,
     transition_map_plot,
 )
-from tabon.plots.drawing import COLOURS, GAIN, LOSS, looks
-from tabon.plots.gains import GAP, RELATIVE, panel_of
-from tabon.results import MEAN_RUN, ORACLE, RANDOM, Cell, Results, Run
-from tabon.transition_map import Map2D, TransitionMap
+from tabon.reporting.plots.drawing import COLOURS, GAIN, LOSS, looks
+from tabon.reporting.plots.gains import GAP, RELATIVE, panel_of
+from tabon.reporting.transition_map import Map2D, TransitionMap
 
 pytest.importorskip("matplotlib")
 NAME = "{http://www.w3.org/2000/svg}"
@@ -159,7 +159,7 @@ def test_the_bytes_do_not_depend_on_the_process_or_its_settings(drawn):
     """A fresh process with other matplotlib settings draws the same, and never loads pyplot."""
     code = """
 import hashlib, sys
-import tabon.plots, tabon.report_page
+import tabon.reporting.plots, tabon.reporting.page
 assert "matplotlib" not in sys.modules
 import matplotlib
 matplotlib.rcParams.update({"font.size": 30, "svg.fonttype": "path", "axes.grid": True, "text.color": "red"})

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tabon import Query, Report, Transition
 from tabon.errors import BadInputError
-from tabon.records import (
+from tabon.text.records import (
     MAX_LEVELS,
     BadLine,
     query_from_record,

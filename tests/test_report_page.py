@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 import pytest
 
 from tabon.errors import UnknownNameError
-from tabon.plots import Picture
-from tabon.report_page import GROUPS, NO_PICTURES, OPEN_TABLES, POLICY, Fragment, report_page
-from tabon.results import MEAN_RUN, RANDOM, Cell, Results, Run
+from tabon.evaluation.results import MEAN_RUN, RANDOM, Cell, Results, Run
+from tabon.reporting.page import GROUPS, NO_PICTURES, OPEN_TABLES, POLICY, Fragment, report_page
+from tabon.reporting.plots import Picture
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 COLUMNS = {"BLEU-1": "bleu-1", "RadGraph": "radgraph-f1"}

@@ -7,7 +7,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tabon.errors import BadInputError, UnknownNameError
-from tabon.reports import PARSER, SECTIONS, Report, is_placeholder, parse_report, pieces, report_from_record
+from tabon.text.reports import (
+    PARSER,
+    SECTIONS,
+    Report,
+    is_placeholder,
+    parse_report,
+    pieces,
+    report_from_record,
+)
 
 F, N = "Lungs are clear.", "No acute disease."
 

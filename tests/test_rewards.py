@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 import as_printed
 from hard_strings import HARD_STRINGS
 from tabon import Query, Report, Selector, Transition, TransitionBank, parse_report
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
 from tabon.encoders.hashing import HashingEncoder
 from tabon.errors import BadInputError
-from tabon.nearest import ExactIndex
-from tabon.records import query_from_record, transition_from_record
-from tabon.reports import SECTIONS, report_from_record
-from tabon.rewards import GroupReward, TransitionReward, completion_text
+from tabon.integrations.rewards import GroupReward, TransitionReward, completion_text
+from tabon.method.nearest import ExactIndex
+from tabon.method.sentence_sets import sentence_set
 from tabon.selectors import load_scorer
-from tabon.sentence_sets import sentence_set
-from tabon.sentences import split_sentences
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.text.records import query_from_record, transition_from_record
+from tabon.text.reports import SECTIONS, report_from_record
+from tabon.text.sentences import split_sentences
 
 TRL_RUN = Path(__file__).parent / "trl_run.py"
 SETTINGS = SimulationSettings(patients=60, splits=(0.8, 0.0, 0.2))

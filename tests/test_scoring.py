@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabon.bank import SectionBank
-from tabon.nearest import ExactIndex
-from tabon.scoring import ZERO_POLICIES, aggregate_distances, bank_neighbours
-from tabon.transitions import Transitions
+from tabon.method.bank import SectionBank
+from tabon.method.nearest import ExactIndex
+from tabon.method.scoring import ZERO_POLICIES, aggregate_distances, bank_neighbours
+from tabon.method.transitions import Transitions
 
 E1, E2 = np.eye(2, dtype=np.float32)
 

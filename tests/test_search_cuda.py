@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabon.errors import TabonError
-from tabon.nearest import ExactIndex
+from tabon.method.nearest import ExactIndex
 from tabon.search import open_search
 from tabon.search.cuda import TorchIndex
 from unit_rows import unit

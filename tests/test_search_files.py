@@ -13,18 +13,20 @@ from hypothesis import strategies as st
 
 from tabon import Selector, TransitionBank
 from tabon.cli import main
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.errors import BadInputError, UnknownNameError
-from tabon.records import query_from_record, transition_from_record
-from tabon.search import PreparedSearch, open_search, repeats, scanning, sketching
+from tabon.method.transitions import Transitions
+from tabon.search import PreparedSearch, open_search, repeats
+from tabon.search import cell_scan as scanning
+from tabon.search import sketch as sketching
+from tabon.search.cell_scan import Run, faiss_scan, numpy_scan, to_single
 from tabon.search.files import IndexFiles
 from tabon.search.half_index import Copies, HalfIndex
 from tabon.search.index_files import Block, index_from, read_index, write_index
 from tabon.search.ivf import Cells, cells_of, enough_margin, number_of_cells, sampled_rows, trained_centroids
 from tabon.search.repeats import SeenRows
-from tabon.search.scanning import Run, faiss_scan, numpy_scan, to_single
-from tabon.search.sketching import Sketch, principal_basis, sketched
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
-from tabon.transitions import Transitions
+from tabon.search.sketch import Sketch, principal_basis, sketched
+from tabon.text.records import query_from_record, transition_from_record
 from unit_rows import slow_top_k, unit
 
 SETTINGS = SimulationSettings(patients=150)

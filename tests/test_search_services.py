@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 from search_servers import PASSWORD, Milvus, Postgres, free_ports
 from tabon import Selector, TransitionBank
 from tabon.cli import main
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.errors import BadInputError, SearchServiceError, TabonError
-from tabon.nearest import ExactIndex, distinct_rows
-from tabon.records import query_from_record, transition_from_record
-from tabon.reports import SECTIONS
+from tabon.method.nearest import ExactIndex, distinct_rows
 from tabon.search.milvus import MilvusSearch, MilvusService
 from tabon.search.pgvector import PgvectorSearch
 from tabon.search.remote import Filled, Layout, RemoteIndex, name_of
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.text.records import query_from_record, transition_from_record
+from tabon.text.reports import SECTIONS
 from waiting import until
 
 SETTINGS = SimulationSettings(patients=120)

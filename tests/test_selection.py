@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabon.selection import ABSTENTIONS, Neighbour, SectionDistances, Selection, select, total_distances
+from tabon.method.selection import (
+    ABSTENTIONS,
+    Neighbour,
+    SectionDistances,
+    Selection,
+    select,
+    total_distances,
+)
 
 distances = st.floats(0, 1, allow_nan=False)
 SOME = (Neighbour(0, 0.0, [{"id": "t"}]),)

@@ -9,13 +9,13 @@ import pytest
 import as_printed
 from openi import openi_reports
 from tabon import Query, Report, Selector, Transition, TransitionBank
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError
-from tabon.records import query_from_record, transition_from_record
-from tabon.reports import SECTIONS
-from tabon.sentence_sets import embed, sentence_set
-from tabon.sentences import split_sentences
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.method.sentence_sets import embed, sentence_set
+from tabon.text.records import query_from_record, transition_from_record
+from tabon.text.reports import SECTIONS
+from tabon.text.sentences import split_sentences
 
 DISTANCES = ("mean-shift", "novelty", "dir-hausdorff", "cost-ot")
 AGGREGATES = ("min", "knn")

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from tabon import Query, Report, TransitionBank
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError, UnknownNameError
+from tabon.method.sentence_sets import sentence_set
 from tabon.metrics import Pair, load_metric
-from tabon.metrics.measuring import measure_pairs
-from tabon.records import query_from_record, transition_from_record
-from tabon.reports import SECTIONS
+from tabon.metrics.store import measure_pairs
 from tabon.selectors import Selector, load_scorer, make_batch
 from tabon.selectors import similarity as module
 from tabon.selectors.similarity import SYMMETRIC, draft_sections, load_distance
-from tabon.sentence_sets import sentence_set
-from tabon.sentences import split_sentences
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.text.records import query_from_record, transition_from_record
+from tabon.text.reports import SECTIONS
+from tabon.text.sentences import split_sentences
 
 SETTINGS = SimulationSettings(patients=40, splits=(0.8, 0.0, 0.2))
 TRANSITIONS = [transition_from_record(record) for record in simulate_transitions(SETTINGS, "train")][:40]

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabon.bank import TransitionBank
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
-from tabon.observations import OBSERVATIONS, label_text
-from tabon.records import query_from_record, transition_from_record
-from tabon.reports import SECTIONS, Report
+from tabon.method.bank import TransitionBank
 from tabon.selectors import make_batch
-from tabon.selectors.expectation import expected_distances, f1_distances, habits
-from tabon.selectors.expected_labels import FOUND, IMAGINED, PRIOR_COUNTS, ExpectedLabels, held
-from tabon.selectors.expected_words import FAITHFUL, KNOWN, ExpectedWords, words_of
-from tabon.sentences import split_sentences
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.selectors.fused.expectation import expected_distances, f1_distances, habits
+from tabon.selectors.fused.expected_labels import FOUND, IMAGINED, PRIOR_COUNTS, ExpectedLabels, held
+from tabon.selectors.fused.expected_words import FAITHFUL, KNOWN, ExpectedWords, words_of
+from tabon.text.observations import OBSERVATIONS, label_text
+from tabon.text.records import query_from_record, transition_from_record
+from tabon.text.reports import SECTIONS, Report
+from tabon.text.sentences import split_sentences
 
 SETTINGS = SimulationSettings(patients=400, num_candidates=4)
 ENCODER = load_encoder("hashing")

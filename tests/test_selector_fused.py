@@ -9,17 +9,16 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabon.bank import TransitionBank
 from tabon.cli import main
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions, state_f1
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError
 from tabon.evaluation import read_cases
-from tabon.fitting import fit
+from tabon.evaluation.fit import fit
+from tabon.method.bank import TransitionBank
 from tabon.metrics import Pair, load_metric
-from tabon.records import query_from_record, transition_from_record
-from tabon.reports import SECTIONS, Report
 from tabon.selectors import Selector, load_scorer, make_batch
-from tabon.selectors.fused import (
+from tabon.selectors.fused.scorer import (
     DOUBT,
     PARTS,
     PRIOR,
@@ -30,11 +29,12 @@ from tabon.selectors.fused import (
     prior_trust,
     training_free,
 )
+from tabon.selectors.fused.typical import Typical
 from tabon.selectors.learnt import SIDES, sides
-from tabon.selectors.set_distances import paired_distances
-from tabon.selectors.typical import Typical
+from tabon.selectors.set_distances.distances import paired_distances
 from tabon.selectors.weights import centred, fit_from, fit_ridge, one_scale, read_weights, who, write_weights
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions, state_f1
+from tabon.text.records import query_from_record, transition_from_record
+from tabon.text.reports import SECTIONS, Report
 
 SETTINGS = SimulationSettings(patients=400, num_candidates=4)
 ENCODER = load_encoder("hashing")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.linalg import eigh, helmert
 
 from tabon import Query, Report, Transition, TransitionBank
+from tabon.data.simulate import SimulationSettings, simulate_queries
 from tabon.errors import BadInputError
-from tabon.records import query_from_record
 from tabon.selectors import Selector, load_scorer
 from tabon.selectors.modex import (
     conductance,
@@ -22,7 +22,7 @@ from tabon.selectors.modex import (
     mode_distances,
     similarity_graph,
 )
-from tabon.simulate import SimulationSettings, simulate_queries
+from tabon.text.records import query_from_record
 
 QUERIES = [
     query_from_record(record)

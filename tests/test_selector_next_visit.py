@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from tabon import Query, Report, Transition, TransitionBank
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
+from tabon.method.sentence_sets import RaggedSets, sentence_set
 from tabon.metrics import Pair, load_metric
-from tabon.records import query_from_record, transition_from_record
-from tabon.reports import SECTIONS
 from tabon.selectors import Selector, load_scorer
 from tabon.selectors.next_visit import SIMILAR_PRIORS
-from tabon.selectors.set_distances import unit_means
-from tabon.sentence_sets import RaggedSets, sentence_set
-from tabon.sentences import split_sentences
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.selectors.set_distances.distances import unit_means
+from tabon.text.records import query_from_record, transition_from_record
+from tabon.text.reports import SECTIONS
+from tabon.text.sentences import split_sentences
 
 SETTINGS = SimulationSettings(patients=40, splits=(0.8, 0.0, 0.2))
 TRANSITIONS = [transition_from_record(record) for record in simulate_transitions(SETTINGS, "train")][:40]

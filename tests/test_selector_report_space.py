@@ -10,16 +10,18 @@ from hypothesis import strategies as st
 import slow_set_distances as slow
 from strategies import unit_rows
 from tabon import Query, Report, Transition, TransitionBank
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.errors import BadInputError, UnknownNameError
-from tabon.records import query_from_record, transition_from_record
-from tabon.reports import SECTIONS
-from tabon.selectors import Selector, load_scorer, make_batch, nearest_sets, set_coverage
-from tabon.selectors.nearest_sets import DistinctSets, SetIndex
-from tabon.selectors.set_coverage import LOWER_BOUNDS, OUTRIGHT, SetLayout
-from tabon.selectors.set_distances import SET_DISTANCES, paired_distances
-from tabon.sentence_sets import RaggedSets
-from tabon.sentences import split_sentences
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.method.sentence_sets import RaggedSets
+from tabon.selectors import Selector, load_scorer, make_batch
+from tabon.selectors.set_distances import coverage as set_coverage
+from tabon.selectors.set_distances import nearest_sets
+from tabon.selectors.set_distances.coverage import LOWER_BOUNDS, OUTRIGHT, SetLayout
+from tabon.selectors.set_distances.distances import SET_DISTANCES, paired_distances
+from tabon.selectors.set_distances.nearest_sets import DistinctSets, SetIndex
+from tabon.text.records import query_from_record, transition_from_record
+from tabon.text.reports import SECTIONS
+from tabon.text.sentences import split_sentences
 
 COHORT = SimulationSettings(patients=70, splits=(0.8, 0.0, 0.2))
 ONCE = [transition_from_record(record) for record in simulate_transitions(COHORT, "train")]

@@ -11,15 +11,15 @@ from hypothesis import given
 import as_printed
 from strategies import generic_sets, tied_sets
 from tabon import Query, Report, Selector, Transition, TransitionBank
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError, UnknownNameError
-from tabon.records import query_from_record, transition_from_record
-from tabon.reports import SECTIONS
+from tabon.method.sentence_sets import RaggedSets, sentence_set
 from tabon.selectors import load_scorer
 from tabon.selectors.two_sided import two_sided_transitions
-from tabon.sentence_sets import RaggedSets, sentence_set
-from tabon.sentences import split_sentences
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.text.records import query_from_record, transition_from_record
+from tabon.text.reports import SECTIONS
+from tabon.text.sentences import split_sentences
 
 SETTINGS = SimulationSettings(patients=40, splits=(0.8, 0.0, 0.2))
 TRANSITIONS = [transition_from_record(record) for record in simulate_transitions(SETTINGS, "train")][:40]

@@ -5,12 +5,12 @@ from functools import cache
 
 import pytest
 
-from tabon.bank import TransitionBank
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.errors import BadInputError
-from tabon.records import Query, query_from_record, transition_from_record
-from tabon.reports import Report
+from tabon.method.bank import TransitionBank
 from tabon.selectors import SELECTORS, Selector, load_scorer
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.text.records import Query, query_from_record, transition_from_record
+from tabon.text.reports import Report
 
 SETTINGS = SimulationSettings(patients=60, num_candidates=4)
 NAMES = [

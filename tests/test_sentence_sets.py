@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabon.encoders import load_encoder
-from tabon.sentence_sets import RaggedSets, embed, sentence_set
-from tabon.sentence_store import SentenceStore
+from tabon.encoders.sentence_store import SentenceStore
+from tabon.method.sentence_sets import RaggedSets, embed, sentence_set
 
 sentences = st.lists(st.text(max_size=12), min_size=1, max_size=8)
 HASHING = load_encoder("hashing")

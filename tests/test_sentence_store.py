@@ -13,10 +13,10 @@ import pytest
 
 from budgets import budget, seeded
 from tabon.encoders import load_encoder
+from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError
-from tabon.metrics.measuring import MeasurementStore
-from tabon.sentence_sets import embed
-from tabon.sentence_store import SentenceStore
+from tabon.method.sentence_sets import embed
+from tabon.metrics.store import MeasurementStore
 from waiting import LIMIT
 
 HASHING = load_encoder("hashing")
@@ -83,7 +83,7 @@ def test_a_pipe_in_place_of_a_store_is_refused(tmp_path):
     command = [
         sys.executable,
         "-c",
-        "import sys; from tabon.sentence_store import SentenceStore; SentenceStore(sys.argv[1])",
+        "import sys; from tabon.encoders.sentence_store import SentenceStore; SentenceStore(sys.argv[1])",
         tmp_path / "s.sqlite",
     ]
     ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=LIMIT, check=False)

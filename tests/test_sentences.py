@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hard_strings import HARD_STRINGS
-from tabon.sentences import COUNTED, LEADING, MODIFIERS, SPLITTER, TRAILING, split_sentences
+from tabon.text.sentences import COUNTED, LEADING, MODIFIERS, SPLITTER, TRAILING, split_sentences
 
 FRAGMENTS = (
     "No edema", "Heart size is normal", "lungs are clear", "Dr. Smith", "approx. 3.5 cm", "vs. pneumonia",

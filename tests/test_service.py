@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 
 from tabon import Selector
 from tabon.cli.serve import serve_command
+from tabon.encoders.cache import LONGEST, RememberingEncoder
 from tabon.encoders.hashing import HashingEncoder
-from tabon.encoders.remembering import LONGEST, RememberingEncoder
-from tabon.engines.selecting import SelectionSettings, answer
-from tabon.explain import explain
-from tabon.explorer.records import NOTICE
-from tabon.records import query_from_record
+from tabon.errors import ServiceError
+from tabon.explain.explanation import explain
 from tabon.search.files import IndexFiles
+from tabon.selectors.setup import SelectionSettings, answer
 from tabon.service import AnswerSettings, answerer_of
-from tabon.service.batching import Batcher, BatchSettings
+from tabon.service.batcher import Batcher, BatchSettings
+from tabon.service.explorer.records import NOTICE
 from tabon.service.metrics import Metrics
-from tabon.service.wire import ServiceError
+from tabon.text.records import query_from_record
 
 httpx = pytest.importorskip("httpx", reason="the service's tests speak HTTP with httpx")
 pytest.importorskip("fastapi", reason="the service needs tabon[service]")

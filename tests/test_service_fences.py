@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabon.errors import BadInputError
-from tabon.explorer.records import NOTICE
+from tabon.errors import BadInputError, ServiceError
 from tabon.service import fenced_app
-from tabon.service import serving as serving_module
-from tabon.service.fences import fence_settings, read_token
-from tabon.service.serving import most_connections
-from tabon.service.wire import Limits, ServiceError, depth_of, query_from_body, service_error
+from tabon.service import server as serving_module
+from tabon.service.explorer.records import NOTICE
+from tabon.service.guard import fence_settings, read_token
+from tabon.service.parsing import Limits, depth_of, query_from_body, service_error
+from tabon.service.server import most_connections
 
 httpx = pytest.importorskip("httpx", reason="the service's tests speak HTTP with httpx")
 pytest.importorskip("fastapi", reason="the service needs tabon[service]")
@@ -262,7 +262,7 @@ def narrow(**changes):
 
 def test_a_slow_body_is_given_up(monkeypatch):
     """A client that announces a body and does not send it gets 408 and does not hold others up."""
-    monkeypatch.setattr("tabon.service.fences.DRAIN_SECONDS", 0.1)
+    monkeypatch.setattr("tabon.service.guard.DRAIN_SECONDS", 0.1)
     with serving(narrow(body_seconds=0.5)) as address, ThreadPoolExecutor(1) as pool:
         lines = ("Host: localhost", "Content-Type: application/json", "Content-Length: 900")
         slow = pool.submit(raw, address, head(*lines, body=b"{"))

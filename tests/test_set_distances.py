@@ -10,9 +10,10 @@ from scipy.optimize import linprog
 
 import slow_set_distances as slow
 from strategies import generic_sets, tied_sets, unit_rows
-from tabon._registry import lookup
+from tabon._internal.registry import lookup
 from tabon.errors import UnknownNameError
-from tabon.selectors.set_distances import (
+from tabon.method.sentence_sets import RaggedSets
+from tabon.selectors.set_distances.distances import (
     GRID,
     SET_DISTANCES,
     get_set_distance,
@@ -24,7 +25,6 @@ from tabon.selectors.set_distances import (
     unit_mean,
     unit_means,
 )
-from tabon.sentence_sets import RaggedSets
 
 few = settings(max_examples=30)
 any_set = st.one_of(generic_sets(), tied_sets().map(lambda rows: np.pad(rows, ((0, 0), (0, 4)))))

@@ -15,18 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tabon.data.simulate import PROMPTS, SPLITS, SimulationSettings, simulate_queries, simulate_transitions
+from tabon.data.simulate.patients import VISIT_COUNTS, VISIT_WEIGHTS, simulate_patient
+from tabon.data.simulate.records import _exams
+from tabon.data.simulate.settings import split_of
+from tabon.data.simulate.state import facts
 from tabon.errors import BadInputError
-from tabon.simulate import (
-    PROMPTS,
-    SPLITS,
-    SimulationSettings,
-    simulate_queries,
-    simulate_transitions,
-)
-from tabon.simulate.patients import VISIT_COUNTS, VISIT_WEIGHTS, simulate_patient
-from tabon.simulate.records import _exams
-from tabon.simulate.settings import split_of
-from tabon.simulate.state import facts
 
 ALL_TEST = (0.0, 0.0, 1.0)
 ALL_TRAIN = (1.0, 0.0, 0.0)
@@ -65,7 +59,7 @@ def test_queries_are_the_same_on_every_machine():
 def test_nothing_depends_on_the_order_of_hashes(hash_seed):
     """Another process with another hash seed writes the same queries."""
     code = (
-        "import json, sys; from tabon.simulate import *; "
+        "import json, sys; from tabon.data.simulate import *; "
         "s = SimulationSettings(patients=30, splits=(0.0, 0.0, 1.0)); "
         "sys.stdout.write(json.dumps(list(simulate_queries(s))))"
     )

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabon.reports import parse_report
-from tabon.simulate import ERRORS, PROMPTS, SimulationSettings, simulate_queries, state_f1
-from tabon.simulate.catalogue import KINDS
-from tabon.simulate.drafts import label
-from tabon.simulate.draws import Draws
-from tabon.simulate.evidence import other_course, other_severity, other_side
-from tabon.simulate.patients import begin
+from tabon.data.simulate import ERRORS, PROMPTS, SimulationSettings, simulate_queries, state_f1
+from tabon.data.simulate.catalogue import KINDS
+from tabon.data.simulate.drafts import label
+from tabon.data.simulate.draws import Draws
+from tabon.data.simulate.evidence import other_course, other_severity, other_side
+from tabon.data.simulate.patients import begin
+from tabon.text.reports import parse_report
 
 SIDES = ("left", "right", "bilateral")
 SEVERITIES = ("mild", "moderate", "severe")

@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabon.simulate import state_f1
-from tabon.simulate.state import COURSES, SEVERITIES, Finding, facts, finding_facts
+from tabon.data.simulate import state_f1
+from tabon.data.simulate.state import COURSES, SEVERITIES, Finding, facts, finding_facts
 
 FACTS = st.lists(st.sampled_from(["a", "a: left", "a: mild", "b", "b: new", "c"]), max_size=8)
 FINDINGS = st.builds(

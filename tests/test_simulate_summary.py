@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tabon.simulate import (
+from tabon.data.simulate import (
     PROMPTS,
     SimulationSettings,
     simulate_queries,
@@ -18,7 +18,7 @@ from tabon.simulate import (
     state_f1,
     summarise,
 )
-from tabon.simulate.summary import sentences
+from tabon.data.simulate.summary import sentences
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "simulated-cohort.md"

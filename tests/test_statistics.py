@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import false_discovery_control, kstest, norm
 
-from tabon.statistics import (
+from tabon.evaluation.statistics import (
     benjamini_hochberg,
     bootstrap_weights,
     holm,

@@ -9,22 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabon.bank import TransitionBank
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError, UnknownNameError
-from tabon.records import query_from_record, transition_from_record
-from tabon.reports import parse_report
+from tabon.method.bank import TransitionBank
 from tabon.selectors import Selector, load_scorer
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
-from tabon.streaming import (
-    Halving,
-    Margin,
-    StreamingSelector,
-    calibrated_margin,
-    replay,
-    saved,
-)
-from tabon.streaming.draft_text import DraftText, certain, told_in
+from tabon.selectors.streaming import Halving, Margin, StreamingSelector, calibrated_margin, replay, saved
+from tabon.selectors.streaming.draft_text import DraftText, certain, told_in
+from tabon.text.records import query_from_record, transition_from_record
+from tabon.text.reports import parse_report
 
 PIECES = (
     "Findings:", "Impression:", "\n", "**Impression:**", "Lungs are clear.", "Heart size is normal.",

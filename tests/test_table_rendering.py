@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tabon.errors import BadInputError, UnknownNameError
-from tabon.tables.rendering import FORMS, Block, Heading, Table, TableCell, TableRow, render
+from tabon.reporting.tables.render import FORMS, Block, Heading, Table, TableCell, TableRow, render
 
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 MARKS = st.text("\\|*_`<>&~$#%^{}[]'\"-,;:!? \n\r\tab–Δ", max_size=12)

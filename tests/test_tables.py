@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from made_up_results import COLUMNS, METHODS, RUNS, made_up, with_values
 from tabon.errors import UnknownNameError
-from tabon.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS, read_results, write_results
-from tabon.tables import (
+from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS, read_results, write_results
+from tabon.reporting.tables import (
     FORMS,
     all_tables,
     comparison_table,
@@ -25,7 +25,7 @@ from tabon.tables import (
     render,
     statistics_table,
 )
-from tabon.tables.paper_values import TRANSITION_METHODS
+from tabon.reporting.tables.paper_values import TRANSITION_METHODS
 
 GOLDEN = Path(__file__).parent / "golden"
 ENDINGS = {"md": "markdown", "tex": "latex", "csv": "csv", "html": "html"}

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabon.errors import BadInputError
-from tabon.transition_map import DIGITS, TransitionMap, project
+from tabon.reporting.transition_map import DIGITS, TransitionMap, project
 
 HALF = 10.0**-DIGITS
 

@@ -8,11 +8,11 @@ from threadpoolctl import threadpool_limits
 
 import as_printed
 from strategies import unit_rows
-from tabon import transitions as module
-from tabon.distances import DISTANCES, get_distance, transition
 from tabon.errors import EmptySectionError
-from tabon.sentence_sets import RaggedSets
-from tabon.transitions import NORM_FLOOR, transitions
+from tabon.method import transitions as module
+from tabon.method.distances import DISTANCES, get_distance, transition
+from tabon.method.sentence_sets import RaggedSets
+from tabon.method.transitions import NORM_FLOOR, transitions
 
 TABLE = unit_rows(np.random.default_rng(7), 30).astype(np.float32)
 ALL = [get_distance(name) for name in DISTANCES]

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import as_printed
-from tabon import transport
 from tabon.errors import TransportError
-from tabon.transport import optimal_plans
+from tabon.method import transport
+from tabon.method.transport import optimal_plans
 
 shapes = st.tuples(st.integers(1, 12), st.integers(1, 12))
 

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import pytest
 
+from tabon._internal.typed_values import MisfitError, fitting, read_typed
 from tabon.errors import BadInputError
-from tabon.typed_values import MisfitError, fitting, read_typed
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from trl import GRPOConfig, GRPOTrainer
 
-from tabon.rewards import TransitionReward
+from tabon.integrations.rewards import TransitionReward
 
 WORDS = "FINDINGS : The lungs are clear . New small left effusion . IMPRESSION : No acute disease . Write"
 FINDINGS = "The lungs are clear. No effusion."

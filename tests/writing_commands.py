@@ -6,8 +6,8 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from tabon.cli import main
-from tabon.cohort.simulated import write_simulated
-from tabon.simulate import SimulationSettings
+from tabon.data.cohort.datasets.simulated import write_simulated
+from tabon.data.simulate import SimulationSettings
 
 COMMANDS = {
     "bank build": "bank build {inputs}/train/transitions.jsonl --encoder hashing --no-store "

@@ -17,14 +17,14 @@ import pydicom
 import requests
 from archive import TIMEOUT, Archive, Study
 
-from tabon.atomic_files import replacing
-from tabon.bank import TransitionBank
+from tabon._internal.atomic_files import replacing
+from tabon.method.bank import TransitionBank
 from tabon.cli.shared_options import says_no
 from tabon.errors import BadInputError, TabonError
-from tabon.formats import DISCLAIMER, read_sr, write_sr
-from tabon.records import query_from_record
-from tabon.reports import Report
-from tabon.selection import ABSTENTIONS
+from tabon.data.formats import DISCLAIMER, read_sr, write_sr
+from tabon.text.records import query_from_record
+from tabon.text.reports import Report
+from tabon.method.selection import ABSTENTIONS
 from tabon.selectors import Selector
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -22,7 +22,7 @@ from pydicom.uid import ComputedRadiographyImageStorage, ExplicitVRLittleEndian,
 
 from tabon.cli.convert import find_query
 from tabon.cli.shared_options import says_no
-from tabon.reports import Report
+from tabon.text.reports import Report
 
 PRIOR_TIME, TODAY_TIME = datetime(2025, 3, 4, 9, 30), datetime(2026, 1, 2, 10, 15)  # noqa: DTZ001  # as films say it
 SIDE, WHITE = 256, 4095

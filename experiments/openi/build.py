@@ -23,7 +23,7 @@ from plan import Plan, numbers, read_plan
 from reading import OpeniReport, read_reports
 
 from tabon.errors import TabonError
-from tabon.experiment.running import write_lines
+from tabon.reporting.experiment.runner import write_lines
 
 DEALS = {"final": deal_final, "dev": deal_dev}
 

@@ -9,17 +9,17 @@ import numpy as np
 from plan import EvaluationPlan
 from selecting import Method
 
+from tabon.data.simulate import state_f1
 from tabon.evaluation import Case, Cases, EvaluationSettings, Picks, RunInput, evaluate, read_picks
-from tabon.evaluation.comparing import Chance, RunTable, compare
-from tabon.evaluation.evaluating import seeded_picks
-from tabon.evaluation.measured import Measured, drafts_there
+from tabon.evaluation.compare import Chance, RunTable, compare
+from tabon.evaluation.draft_scores import Measured, drafts_there
+from tabon.evaluation.evaluate import seeded_picks
 from tabon.evaluation.picks import NOTHING
+from tabon.evaluation.results import Cell, Results
 from tabon.metrics import Metric, load_metric
-from tabon.metrics.measuring import MeasurementStore
 from tabon.metrics.protocol import Pair, Score, Statistics, mean_of
-from tabon.reports import SECTIONS, Section
-from tabon.results import Cell, Results
-from tabon.simulate import state_f1
+from tabon.metrics.store import MeasurementStore
+from tabon.text.reports import SECTIONS, Section
 
 FACTS = "facts-f1"
 FACTS_SIGNATURE = "facts-f1|facts:mesh-head,head/qualifier|empty:1"

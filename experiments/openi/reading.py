@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from tabon.errors import BadInputError
-from tabon.sentences import split_sentences
+from tabon.text.sentences import split_sentences
 
 SOURCE = "https://openi.nlm.nih.gov/imgs/collections/NLMCXR_reports.tgz"
 UNKNOWN = "no indexing"  # a report that nobody indexed

@@ -17,10 +17,10 @@ from plan import Plan, numbers, read_plan
 from selecting import Method, SeedRun, Tools, loadable, methods
 from table import setting_lines
 
-from tabon.atomic_files import replacing
+from tabon._internal.atomic_files import replacing
 from tabon.errors import TabonError
-from tabon.metrics.measuring import MeasurementStore
-from tabon.results import write_results
+from tabon.evaluation.results import write_results
+from tabon.metrics.store import MeasurementStore
 
 HEAD = """
 # Open-i: what every selector is worth

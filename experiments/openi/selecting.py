@@ -11,18 +11,18 @@ import numpy as np
 from plan import SelectionPlan
 
 import tabon
-from tabon.bank import TransitionBank
-from tabon.distances import DISTANCES
 from tabon.encoders import Encoder, load_encoder
+from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import TabonError
 from tabon.evaluation import Cases, read_cases
-from tabon.experiment.running import write_lines
-from tabon.experiment.steps import Steps, file_digest
+from tabon.method.bank import TransitionBank
+from tabon.method.distances import DISTANCES
+from tabon.method.selection import Selection
 from tabon.metrics import load_metric
-from tabon.records import Query, read_transitions
-from tabon.selection import Selection
+from tabon.reporting.experiment.runner import write_lines
+from tabon.reporting.experiment.steps import Steps, file_digest
 from tabon.selectors import Selector
-from tabon.sentence_store import SentenceStore
+from tabon.text.records import Query, read_transitions
 
 PRIOR_FREE = frozenset(
     {"report-space", "consensus", "modex", "longest", "shortest", "first", "random", "log-probability"}
@@ -138,7 +138,7 @@ class SeedRun:
         path, valid = self.folder / "fitted" / f"{selector}-{targets}.json", self.folder / "valid.jsonl"
 
         def work() -> None:
-            from tabon.fitting import fit
+            from tabon.evaluation.fit import fit
             from tabon.selectors.weights import write_weights
 
             self.tools.told(f"{self.folder}: {name}")

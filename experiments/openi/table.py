@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from judging import FACTS, section_name
 from selecting import Method
 
-from tabon.reports import SECTIONS
-from tabon.results import ORACLE, RANDOM, Cell, Results
+from tabon.evaluation.results import ORACLE, RANDOM, Cell, Results
+from tabon.text.reports import SECTIONS
 
 LETTERS = {"impression": "I", "findings": "F"}
 

@@ -23,23 +23,23 @@ from build import build, seed_folder
 from numpy.typing import NDArray
 from plan import read_plan
 
-from tabon.atomic_files import replacing
-from tabon.bank import TransitionBank
+from tabon._internal.atomic_files import replacing
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.data.simulate.drafts import layout
 from tabon.encoders import Encoder, load_encoder
+from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import TabonError
 from tabon.evaluation import Case, Cases, EvaluationSettings, Picks, RunInput, evaluate
-from tabon.evaluation.measured import eligible, measure_section
+from tabon.evaluation.draft_scores import eligible, measure_section
+from tabon.evaluation.results import Cell, Results, write_results
+from tabon.evaluation.statistics import bootstrap_weights, interval, patient_rows, sum_by_patient
+from tabon.method.bank import TransitionBank
 from tabon.metrics import load_metric
-from tabon.metrics.measuring import MeasurementStore
-from tabon.records import query_from_record, transition_from_record
-from tabon.reports import report_from_record
-from tabon.results import Cell, Results, write_results
+from tabon.metrics.store import MeasurementStore
 from tabon.selectors import Selector
-from tabon.sentence_store import SentenceStore
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
-from tabon.simulate.drafts import layout
-from tabon.statistics import bootstrap_weights, interval, patient_rows, sum_by_patient
-from tabon.streaming import Halving, Replayed, StreamingSelector, replay, saved
+from tabon.selectors.streaming import Halving, Replayed, StreamingSelector, replay, saved
+from tabon.text.records import query_from_record, transition_from_record
+from tabon.text.reports import report_from_record
 
 PAPER, FUSED = "novelty/min", "fused"
 Values = NDArray[np.float64]

@@ -5,15 +5,15 @@ Research use only; not a medical device.
 
 from importlib.metadata import version
 
-from tabon.bank import TransitionBank
 from tabon.encoders import load_encoder
+from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import TabonError
-from tabon.records import Query, Transition
-from tabon.reports import Report, parse_report
-from tabon.selection import Selection
+from tabon.method.bank import TransitionBank
+from tabon.method.selection import Selection
 from tabon.selectors import Selector
-from tabon.sentence_store import SentenceStore
-from tabon.sentences import split_sentences
+from tabon.text.records import Query, Transition
+from tabon.text.reports import Report, parse_report
+from tabon.text.sentences import split_sentences
 
 __version__ = version("tabon")
 

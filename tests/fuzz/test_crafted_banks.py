@@ -11,8 +11,8 @@ from array_files import Crafted
 from budgets import budget, seeded
 from tabon import TransitionBank
 from tabon.cli import main
-from tabon.records import transition_from_record
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.text.records import transition_from_record
 
 SETTINGS = SimulationSettings(patients=12)
 ODD = (

@@ -4,8 +4,8 @@ import numpy as np
 
 from budgets import budget, seeded
 from tabon.encoders import load_encoder
+from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError
-from tabon.sentence_store import SentenceStore
 
 HASHING = load_encoder("hashing")
 PRINT = HASHING.fingerprint

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from budgets import budget, seeded
 from tabon.cli import main
-from tabon.cohort.simulated import write_simulated
-from tabon.simulate import SimulationSettings
+from tabon.data.cohort.datasets.simulated import write_simulated
+from tabon.data.simulate import SimulationSettings
 from test_generation_cli import ECHO
 
 CASES = budget(40, 1_500)

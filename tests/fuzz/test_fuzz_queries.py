@@ -8,8 +8,8 @@ from budgets import budget, seeded
 from fuzz import hostile
 from fuzz.hostile import CANARY, check, run
 from tabon import TransitionBank
-from tabon.records import transition_from_record
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.text.records import transition_from_record
 
 SETTINGS = SimulationSettings(patients=60)
 TRANSITIONS = list(simulate_transitions(SETTINGS, "train"))

@@ -3,11 +3,11 @@
 from budgets import budget, seeded
 from fuzz import hostile
 from fuzz.hostile import CANARY
-from tabon.change_words import change_words
-from tabon.flags import draft_flags
-from tabon.observations import label_text, mentions
-from tabon.reports import parse_report, pieces
-from tabon.sentences import most_sentences, split_sentences
+from tabon.explain.flags import draft_flags
+from tabon.text.change_words import change_words
+from tabon.text.observations import label_text, mentions
+from tabon.text.reports import parse_report, pieces
+from tabon.text.sentences import most_sentences, split_sentences
 
 FLAGGED = 10  # every so many texts the flags are asked for as well: they read many reports at once
 

@@ -11,12 +11,12 @@ from fuzz import hostile
 from fuzz.hostile import check, run
 from made_up_results import made_up
 from tabon import TransitionBank
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.errors import BadInputError
-from tabon.experiment.plan import read_experiment
-from tabon.records import transition_from_record
-from tabon.results import write_results
-from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
-from tabon.transition_map import Map2D, TransitionMap
+from tabon.evaluation.results import write_results
+from tabon.reporting.experiment.plan import read_experiment
+from tabon.reporting.transition_map import Map2D, TransitionMap
+from tabon.text.records import transition_from_record
 from test_experiment import EXPERIMENT
 
 SETTINGS = SimulationSettings(patients=60)

@@ -10,14 +10,13 @@ import pytest
 
 from budgets import budget, seeded
 from provider_server import KEY, ProviderServer, body
-from tabon.errors import TabonError
-from tabon.generation import command
+from tabon.errors import TabonError, TryAgainError
 from tabon.generation.batches import answer_from
-from tabon.generation.gemini_batch import GeminiBatch
 from tabon.generation.journal import Journal, draft_line
-from tabon.generation.mistral_batch import MistralBatch
 from tabon.generation.prices import Budget, Price
-from tabon.generation.protocol import TryAgainError
+from tabon.generation.providers import command
+from tabon.generation.providers.gemini_batch import GeminiBatch
+from tabon.generation.providers.mistral_batch import MistralBatch
 from test_generation_journal import KEY as DRAFT
 from test_generation_providers import MAKERS, PROVIDERS, SECRETS, request_of
 from waiting import LIMIT

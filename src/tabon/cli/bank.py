@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from tabon.bank import TransitionBank, build_bank_file
 from tabon.cli.shared_options import (
     encoder_option,
     engine_option,
@@ -18,12 +17,13 @@ from tabon.cli.shared_options import (
     says_no,
     store_option,
 )
-from tabon.distances import DISTANCES
-from tabon.engines import open_engine
 from tabon.errors import BadInputError
-from tabon.records import read_transitions
+from tabon.integrations.engines import open_engine
+from tabon.method.bank import TransitionBank, build_bank_file
+from tabon.method.distances import DISTANCES
 from tabon.search import open_search
 from tabon.search.protocol import StoredSearch
+from tabon.text.records import read_transitions
 
 bank_argument = click.argument("bank_path", metavar="BANK", type=click.Path(path_type=Path))
 

@@ -5,8 +5,6 @@ from typing import Any
 
 import click
 
-from tabon.bank import TransitionBank
-from tabon.calibration import from_queries, write_calibration
 from tabon.cli.select import method_options, selector_of
 from tabon.cli.shared_options import (
     bank_option,
@@ -17,7 +15,9 @@ from tabon.cli.shared_options import (
     search_option,
     store_option,
 )
-from tabon.records import read_queries, whole_query
+from tabon.method.bank import TransitionBank
+from tabon.selectors.abstention import from_queries, write_calibration
+from tabon.text.records import read_queries, whole_query
 
 
 @click.command()

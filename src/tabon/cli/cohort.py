@@ -6,13 +6,13 @@ from typing import Any, get_args
 
 import click
 
-from tabon._registry import check_name
+from tabon._internal.registry import check_name
 from tabon.cli.shared_options import says_no, tell
-from tabon.cohort.audit import audit_table
-from tabon.cohort.building import build_cohort
-from tabon.cohort.datasets import GENERIC, get_dataset
-from tabon.cohort.linking import Rules
-from tabon.cohort.visits import DataSet, Egress
+from tabon.data.cohort.audit import audit_table
+from tabon.data.cohort.build import build_cohort
+from tabon.data.cohort.datasets import GENERIC, get_dataset
+from tabon.data.cohort.link import Rules
+from tabon.data.cohort.visits import DataSet, Egress
 from tabon.errors import BadInputError
 
 
@@ -82,7 +82,7 @@ def choose(name: str, columns: str | None) -> DataSet:
         raise BadInputError(
             "the data set 'generic' needs --columns, such as patient=PID,date=When,report=Text"
         )
-    from tabon.cohort.generic import column_map, generic
+    from tabon.data.cohort.datasets.generic import column_map, generic
 
     return generic(column_map(columns))
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from tabon.bank import TransitionBank
 from tabon.cli.shared_options import (
     bank_option,
     default_cache,
@@ -17,21 +16,21 @@ from tabon.cli.shared_options import (
     store_option,
     tell,
 )
-from tabon.controls import (
+from tabon.encoders import load_encoder
+from tabon.evaluation import read_cases
+from tabon.evaluation.controls import (
     CONDITIONS,
     DEFAULT_SCORES,
     DEFAULT_SELECTORS,
     ControlSettings,
     Doors,
-    controls_table,
-    factorial_table,
     run_controls,
 )
-from tabon.encoders import load_encoder
-from tabon.evaluation import read_cases
-from tabon.metrics.measuring import MeasurementStore
-from tabon.results import write_results
-from tabon.tables import FORMS, render
+from tabon.evaluation.results import write_results
+from tabon.method.bank import TransitionBank
+from tabon.metrics.store import MeasurementStore
+from tabon.reporting.controls_table import controls_table, factorial_table
+from tabon.reporting.tables import FORMS, render
 
 
 @click.command("controls")

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from tabon.atomic_files import replacing
+from tabon._internal.atomic_files import replacing
 from tabon.cli.shared_options import name_of, says_no
+from tabon.data.formats import DISCLAIMER, MAX_FILE, Received, patient_of, read_any, write_fhir, write_sr
 from tabon.errors import BadInputError
-from tabon.formats import DISCLAIMER, MAX_FILE, Received, patient_of, read_any, write_fhir, write_sr
-from tabon.records import Query, query_from_record, read_queries, whole_query
-from tabon.reports import Report
+from tabon.text.records import Query, query_from_record, read_queries, whole_query
+from tabon.text.reports import Report
 
 TARGETS = ("fhir-r4", "fhir-r5", "dicom-sr")
 WITHDRAWN = frozenset({"entered-in-error", "cancelled"})

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
+from tabon.cli.demo_run import DemoResult, run_demo
 from tabon.cli.shared_options import no_store_option, open_store, progress_bar, says_no, store_option
-from tabon.demo import DemoResult, run_demo
-from tabon.simulate import SimulationSettings
+from tabon.data.simulate import SimulationSettings
 
 
 @click.command()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from tabon.cli.doctor_checks import Finding, examine
 from tabon.cli.shared_options import default_store, says_no, store_option
-from tabon.doctor import Finding, examine
 
 COMMANDS = ("pip", "hf", "rm")  # how a remedy begins that can be pasted into a shell
 

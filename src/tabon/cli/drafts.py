@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from tabon.atomic_files import replacing
+from tabon._internal.atomic_files import replacing
 from tabon.cli.shared_options import says_no
 from tabon.errors import BadInputError
-from tabon.generation.asking import read_split
-from tabon.generation.joining import JoinCounts, queries_from
 from tabon.generation.journal import read_journal
+from tabon.generation.queries import JoinCounts, queries_from
+from tabon.generation.tasks import read_split
 
 
 @click.command()

@@ -10,13 +10,13 @@ import click
 from tabon.cli.shared_options import default_cache, name_of, says_no, tell
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases, read_picks
-from tabon.evaluation.measured import STATE
+from tabon.evaluation.draft_scores import STATE
 from tabon.evaluation.picks import check_picks
+from tabon.evaluation.results import Results, write_results
 from tabon.metrics import METRICS, Metric, load_metrics
-from tabon.metrics.measuring import MeasurementStore
-from tabon.results import Results, write_results
-from tabon.tables import statistics_table
-from tabon.tables.rendering import render
+from tabon.metrics.store import MeasurementStore
+from tabon.reporting.tables import statistics_table
+from tabon.reporting.tables.render import render
 
 DEFAULT_METRICS = "bleu,rouge,meteor,chrf,labels,temporal"
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from tabon.atomic_files import replacing
-from tabon.bank import TransitionBank
+from tabon._internal.atomic_files import replacing
 from tabon.cli.select import method_options, selector_of
 from tabon.cli.shared_options import (
     bank_option,
@@ -19,10 +18,11 @@ from tabon.cli.shared_options import (
     store_option,
 )
 from tabon.errors import BadInputError
-from tabon.explain import NEIGHBOURS, Explanation, explain_many
-from tabon.explain_page import explain_page
-from tabon.explain_text import explanations_text
-from tabon.records import BadLine, Query, read_queries
+from tabon.explain.explanation import NEIGHBOURS, Explanation, explain_many
+from tabon.explain.page import explain_page
+from tabon.explain.text import explanations_text
+from tabon.method.bank import TransitionBank
+from tabon.text.records import BadLine, Query, read_queries
 
 FEW, PAGEFUL = 5, 100  # queries that are explained on a terminal, and on a page, when none is named
 

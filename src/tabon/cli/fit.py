@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from tabon.bank import TransitionBank
 from tabon.cli.shared_options import (
     bank_option,
     encoder_option,
@@ -17,7 +16,8 @@ from tabon.cli.shared_options import (
 )
 from tabon.errors import UnknownNameError
 from tabon.evaluation import read_cases
-from tabon.fitting import FITTED, fit
+from tabon.evaluation.fit import FITTED, fit
+from tabon.method.bank import TransitionBank
 from tabon.metrics import METRICS, Metric, load_metric
 from tabon.selectors.selector import bank_encoder
 from tabon.selectors.weights import write_weights

@@ -11,8 +11,8 @@ import click
 from tabon.cli.evaluate import read_named_picks
 from tabon.cli.shared_options import name_of, says_no
 from tabon.errors import BadInputError
-from tabon.flags import draft_flags
-from tabon.records import Query, read_queries, whole_query
+from tabon.explain.flags import draft_flags
+from tabon.text.records import Query, read_queries, whole_query
 
 
 @click.command("flags")

@@ -14,15 +14,15 @@ import click
 
 from tabon.cli.shared_options import says_no, tell
 from tabon.errors import BadInputError
-from tabon.generation.asking import Asking, check_egress, count_studies, tasks
 from tabon.generation.batches import BatchLimits, BatchRun
-from tabon.generation.command import words_of
 from tabon.generation.journal import Journal, Kept, RecordFile, read_journal
-from tabon.generation.models import KEY_VARIABLES, ModelOptions, make_batch, make_generator
 from tabon.generation.prices import FREE, Budget, Price, read_price
 from tabon.generation.prompts import get_prompt
 from tabon.generation.protocol import Parameters, Reached
-from tabon.generation.running import Limits, Progress, Run, Task
+from tabon.generation.providers.command import words_of
+from tabon.generation.providers.names import KEY_VARIABLES, ModelOptions, make_batch, make_generator
+from tabon.generation.runner import Limits, Progress, Run, Task
+from tabon.generation.tasks import Asking, check_egress, count_studies, tasks
 
 
 @click.command()

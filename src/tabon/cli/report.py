@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from tabon.bank import TransitionBank
 from tabon.cli.select import method_options, settings_of
 from tabon.cli.shared_options import (
     bank_option,
@@ -19,14 +18,15 @@ from tabon.cli.shared_options import (
     search_option,
     store_option,
 )
-from tabon.engines import SelectionSettings
 from tabon.errors import BadInputError
-from tabon.explorer import MOST_STUDIES, ExplorerSettings, Studies, explorer_of, write_report
-from tabon.explorer.images import open_folder
-from tabon.explorer.records import NOTICE
-from tabon.explorer.scores import DEFAULT_SCORE, DraftScore, score_named
-from tabon.explorer.studies import NEIGHBOURS, check_count
-from tabon.records import Query, read_queries, whole_query
+from tabon.integrations.engines import SelectionSettings
+from tabon.method.bank import TransitionBank
+from tabon.service.explorer import MOST_STUDIES, ExplorerSettings, Studies, explorer_of, write_report
+from tabon.service.explorer.images import open_folder
+from tabon.service.explorer.records import NOTICE
+from tabon.service.explorer.scores import DEFAULT_SCORE, DraftScore, score_named
+from tabon.service.explorer.studies import NEIGHBOURS, check_count
+from tabon.text.records import Query, read_queries, whole_query
 
 PAGEFUL = 500  # studies on a page unless --limit says otherwise; some 16 kB each, and their images
 

@@ -7,19 +7,12 @@ import click
 
 from tabon.cli.drafts import drafts
 from tabon.cli.generate import generate
-from tabon.cli.shared_options import (
-    no_store_option,
-    open_store,
-    progress_bar,
-    says_no,
-    store_option,
-    tell,
-)
-from tabon.experiment import Doors, Experiment, read_experiment, reproduce, simulated_experiment
-from tabon.experiment.judging import metrics_of
-from tabon.experiment.plan import RunPlan
-from tabon.experiment.writing import plan_of, tables_of, write_report
-from tabon.tables import render
+from tabon.cli.shared_options import no_store_option, open_store, progress_bar, says_no, store_option, tell
+from tabon.reporting.experiment import Doors, Experiment, read_experiment, reproduce, simulated_experiment
+from tabon.reporting.experiment.evaluation import metrics_of
+from tabon.reporting.experiment.files import plan_of, tables_of, write_report
+from tabon.reporting.experiment.plan import RunPlan
+from tabon.reporting.tables import render
 
 
 @click.command("reproduce")

@@ -5,15 +5,15 @@ from typing import Any
 
 import click
 
-from tabon.atomic_files import replacing
+from tabon._internal.atomic_files import replacing
 from tabon.cli.evaluate import read_named_picks
 from tabon.cli.fit import metric_of
 from tabon.cli.shared_options import name_of, says_no
 from tabon.evaluation import read_cases
-from tabon.evaluation.measured import STATE
+from tabon.evaluation.draft_scores import STATE
 from tabon.evaluation.picks import NOTHING, check_picks
 from tabon.evaluation.risk import measured_for_risk, risk_of
-from tabon.plots.risk import risk_plot
+from tabon.reporting.plots.risk import risk_plot
 
 
 @click.command("risk")

@@ -10,9 +10,7 @@ from typing import IO, Any
 
 import click
 
-from tabon.atomic_files import replacing
-from tabon.bank import TransitionBank
-from tabon.calibration import read_calibration
+from tabon._internal.atomic_files import replacing
 from tabon.cli.shared_options import (
     bank_option,
     encoder_option,
@@ -25,14 +23,22 @@ from tabon.cli.shared_options import (
     store_option,
     tell,
 )
-from tabon.distances import DISTANCES
-from tabon.engines import SelectionSettings, make_chooser, make_selector, open_engine, select_parts
-from tabon.engines.selecting import Chooser, answer, in_batches
 from tabon.errors import BadInputError
-from tabon.records import read_queries
-from tabon.scoring import AGGREGATES, ZERO_POLICIES
+from tabon.integrations.engines import (
+    SelectionSettings,
+    make_chooser,
+    make_selector,
+    open_engine,
+    select_parts,
+)
+from tabon.method.bank import TransitionBank
+from tabon.method.distances import DISTANCES
+from tabon.method.scoring import AGGREGATES, ZERO_POLICIES
 from tabon.selectors import SELECTORS, Selector
-from tabon.selectors.loading import PAPER
+from tabon.selectors.abstention import read_calibration
+from tabon.selectors.names import PAPER
+from tabon.selectors.setup import Chooser, answer, in_batches
+from tabon.text.records import read_queries
 
 QUERIES_AT_ONCE = 256
 

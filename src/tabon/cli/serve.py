@@ -7,21 +7,21 @@ from typing import Any
 
 import click
 
-from tabon.bank import TransitionBank
 from tabon.cli.report import open_studies
 from tabon.cli.select import method_options, settings_of
 from tabon.cli.shared_options import bank_option, encoder_option, says_no, search_option
-from tabon.engines import SelectionSettings
 from tabon.errors import BadInputError
-from tabon.explorer.scores import DEFAULT_SCORE
-from tabon.gateway import GatewaySettings, gateway_door, gateway_settings
+from tabon.integrations.engines import SelectionSettings
+from tabon.method.bank import TransitionBank
 from tabon.service import NOTICE, Answerer, AnswerSettings, Door, Limits, ServeSettings, answerer_of, serve
-from tabon.service.batching import BatchSettings
+from tabon.service.batcher import BatchSettings
+from tabon.service.explorer.scores import DEFAULT_SCORE
 from tabon.service.explorer_routes import explorer_door
-from tabon.service.fences import fence_settings, read_token
+from tabon.service.gateway import GatewaySettings, gateway_door, gateway_settings
+from tabon.service.guard import fence_settings, read_token
 
 LIMITS, BATCHES, ANSWERS = Limits(), BatchSettings(), AnswerSettings()
-HEARD = ("tabon.service", "tabon.gateway", "uvicorn.error")  # loggers that may speak
+HEARD = ("tabon.service", "tabon.service.gateway", "uvicorn.error")  # loggers that may speak
 
 
 @click.command("serve")

@@ -12,9 +12,9 @@ from typing import IO, ParamSpec, TypeVar
 
 import click
 
+from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, TabonError
-from tabon.sentence_sets import Progress
-from tabon.sentence_store import SentenceStore
+from tabon.method.sentence_sets import Progress
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from tabon.cli.shared_options import says_no
-from tabon.cohort.audit import audit_table
-from tabon.cohort.simulated import write_simulated
-from tabon.simulate import PROMPTS, SimulationSettings
+from tabon.data.cohort.audit import audit_table
+from tabon.data.cohort.datasets.simulated import write_simulated
+from tabon.data.simulate import PROMPTS, SimulationSettings
 
 
 @click.command()

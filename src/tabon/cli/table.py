@@ -6,8 +6,8 @@ import click
 
 from tabon.cli.shared_options import says_no
 from tabon.errors import BadInputError
-from tabon.experiment.writing import plan_of, read_whole_results, tables_of, write_report
-from tabon.tables import FORMS, merge_results, render
+from tabon.reporting.experiment.files import plan_of, read_whole_results, tables_of, write_report
+from tabon.reporting.tables import FORMS, merge_results, render
 
 
 @click.command("table")

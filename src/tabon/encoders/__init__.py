@@ -5,7 +5,7 @@ fingerprint that travels with every bank, and vectors that do not depend on
 which sentences are encoded together.
 """
 
-from tabon.encoders.loading import ENCODERS, load_built_in, load_encoder
+from tabon.encoders.load import ENCODERS, load_built_in, load_encoder
 from tabon.encoders.protocol import Encoder, EncoderFingerprint, SentenceEncoder, checked_rows
 
 __all__ = [

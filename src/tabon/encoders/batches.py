@@ -145,20 +145,6 @@ def _by_length(lot: "Tokens", start: int) -> Iterator[Alike]:
         yield Alike(start + rows, ids.astype(np.int64))
 
 
-def batches_of_one_length(lengths: list[int], size: int) -> Iterator[list[int]]:
-    """Yield positions in groups of at most `size` whose lengths are equal.
-
-    >>> list(batches_of_one_length([5, 7, 5, 5], size=2))
-    [[0, 2], [3], [1]]
-    """
-    by_length: dict[int, list[int]] = {}
-    for position, length in enumerate(lengths):
-        by_length.setdefault(length, []).append(position)
-    for _, positions in sorted(by_length.items()):
-        for start in range(0, len(positions), size):
-            yield positions[start : start + size]
-
-
 def in_order(
     pool: Executor, work: Callable[[Item], Result], items: Iterable[Item], ahead: int
 ) -> Iterator[Result]:

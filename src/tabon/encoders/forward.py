@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol, TypeAlias
 
-from tabon._extras import require
+from tabon._internal.extras import require
 from tabon.encoders.batches import Batches, Groups, one_length_batches
 
 Tensor: TypeAlias = Any  # torch.Tensor, an optional import
@@ -37,7 +37,7 @@ def forward_of(model: Any, tokens: int, precision: str = "float32") -> Forward: 
     known = type(inner).__name__ in WRITTEN_OUT and _pools_the_mean(model)
     if not known or inner.config.hidden_act != "gelu":
         return LibraryForward(model, precision)
-    from tabon.encoders.written_out import WrittenOut
+    from tabon.encoders.kernels import WrittenOut
 
     return WrittenOut(inner, tokens, precision)
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tabon._extras import require
+from tabon._internal.extras import require
 from tabon.errors import EncoderError, TabonError
 
 LIBRARY = "sentence_transformers."

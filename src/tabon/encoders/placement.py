@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 
-from tabon._extras import require
-from tabon._registry import check_name
+from tabon._internal.extras import require
+from tabon._internal.registry import check_name
 from tabon.encoders.protocol import Matrix
 from tabon.errors import EncoderError
 

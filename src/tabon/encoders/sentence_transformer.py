@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon._extras import require
+from tabon._internal.extras import require
 from tabon.encoders.batches import Batches, TokenBatch, in_order, mixed_batches
 from tabon.encoders.forward import Forward, forward_of
 from tabon.encoders.model_folder import load_model, reading, settings_hash, weights_hash

@@ -4,7 +4,7 @@ import json
 import sys
 from typing import IO
 
-from tabon._extras import require
+from tabon._internal.extras import require
 from tabon.encoders.tokens import receive, send, tokenise
 
 

@@ -6,8 +6,8 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from tabon.errors import BadInputError
-from tabon.records import Query, read_queries, reference_of, whole_query
-from tabon.reports import SECTIONS, Report, Section
+from tabon.text.records import Query, read_queries, reference_of, whole_query
+from tabon.text.reports import SECTIONS, Report, Section
 
 Part = Section | Literal["report"]  # a section, or the whole report
 PARTS: tuple[Part, ...] = (*SECTIONS, "report")

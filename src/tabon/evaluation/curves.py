@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.evaluation.comparing import Chance, RunTable, compare
-from tabon.evaluation.measured import Measured
+from tabon.evaluation.compare import Chance, RunTable, compare
+from tabon.evaluation.draft_scores import Measured
 from tabon.evaluation.picks import NOTHING
-from tabon.results import Cell
+from tabon.evaluation.results import Cell
 
 CURVE_RESAMPLES = 1000
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tabon.errors import BadInputError
 from tabon.evaluation.cases import Case
-from tabon.results import REFERENCES
+from tabon.evaluation.results import REFERENCES
 
 NOTHING = -1  # the selector abstained
 T = TypeVar("T")

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tabon.conformal import RiskCoverage, risk_coverage
 from tabon.errors import BadInputError
 from tabon.evaluation.cases import Case, Part
-from tabon.evaluation.measured import STATE, Measured, eligible, measure_section, measure_states
+from tabon.evaluation.draft_scores import STATE, Measured, eligible, measure_section, measure_states
 from tabon.evaluation.picks import NOTHING, Picks
-from tabon.metrics.measuring import MeasurementStore
 from tabon.metrics.protocol import Metric
+from tabon.metrics.store import MeasurementStore
+from tabon.selectors.conformal import RiskCoverage, risk_coverage
 
 POINTS = 10
 

@@ -17,20 +17,13 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 from uuid import uuid4
 
-from tabon.errors import BadInputError
-from tabon.generation.failures import UNREADABLE, Door, ask
+from tabon.errors import BadInputError, GenerationError, TryAgainError
 from tabon.generation.journal import Journal, draft_line
 from tabon.generation.ledger import Ledger, Lot, Ordered
 from tabon.generation.prices import Budget
-from tabon.generation.protocol import (
-    Answer,
-    GenerationError,
-    Reach,
-    Request,
-    TryAgainError,
-    answer_of,
-)
-from tabon.generation.running import Progress, Task
+from tabon.generation.protocol import Answer, Reach, Request, answer_of
+from tabon.generation.providers.failures import UNREADABLE, Door, ask
+from tabon.generation.runner import Progress, Task
 
 State = Literal["running", "done", "failed", "expired", "cancelled"]
 GROWTH = 1.5  # of the time between two looks at a job

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon._extras import require
+from tabon._internal.dicom import unchecked_values
+from tabon._internal.extras import require
 from tabon.errors import BadInputError, TabonError
-from tabon.formats.unchecked import unchecked_values
 from tabon.generation.protocol import EncodedImage
 
 MAX_SIDE = 1536  # pixels of the longer side

@@ -21,8 +21,8 @@ from typing import IO, Literal, NamedTuple
 import numpy as np
 
 from tabon.errors import BadInputError, UnknownNameError
-from tabon.records import Transition, read_transitions
-from tabon.reports import Report
+from tabon.text.records import Transition, read_transitions
+from tabon.text.reports import Report
 
 Profile = Literal["paper", "hardened"]
 

@@ -4,25 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from tabon.errors import TabonError
-
 Outcome = Literal["ok", "truncated", "blocked", "refused", "empty", "malformed"]
 Reach = Literal["local", "zero-retention", "any"]  # where a generator sends what it is asked
 MOST_TOKENS = 10_000_000  # a count beyond it is no count
 MOST_CHARACTERS = 1_000_000  # of a draft; a longer text is no report
-
-
-class GenerationError(TabonError, RuntimeError):
-    """A generator said no for good; asking again would not help."""
-
-
-class TryAgainError(TabonError, RuntimeError):
-    """A generator could not answer now (408, 429, 5xx, a lost connection); asking again may help."""
-
-    def __init__(self, what: str, *, retry_after: float | None = None) -> None:
-        """Say what happened, and how many seconds the provider asked to wait."""
-        super().__init__(what)
-        self.retry_after = retry_after
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 
-from tabon.generation.protocol import Answer, GenerationError, Reach, Request
+from tabon.errors import GenerationError
+from tabon.generation.protocol import Answer, Reach, Request
 
 Records = Mapping[str, Answer] | Callable[[Request], Answer | None]
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon._extras import require
+from tabon._internal.extras import require
 from tabon.errors import MetricUnavailableError
-from tabon.metrics.bert_encoder import (
+from tabon.metrics.models.bert_encoder import (
     encode_rows,
     load_config,
     load_encoder,
@@ -28,8 +28,8 @@ from tabon.metrics.bert_encoder import (
     on_one_thread_each,
     tokenizer_files,
 )
+from tabon.metrics.models.weights import EXTRA, digest, find_folder
 from tabon.metrics.protocol import Pair, Score, Statistics, mean_of
-from tabon.metrics.weights import EXTRA, digest, find_folder
 
 REPOSITORY = "FacebookAI/roberta-large"
 REVISION = "722cf37b1afa9454edce342e7895e588b6ff1d59"

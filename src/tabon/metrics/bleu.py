@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tabon._extras import require
+from tabon._internal.extras import require
 from tabon.metrics.protocol import Counts, Metric, Pair, Score, Statistics, Values, mean_of
 
 ORDERS = (1, 2, 3, 4)

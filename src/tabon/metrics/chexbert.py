@@ -18,13 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from tabon._extras import require
+from tabon._internal.extras import require
 from tabon.errors import BadInputError, MetricUnavailableError
-from tabon.metrics.bert_encoder import encode_rows, load_config, load_encoder, load_tokenizer, tokenizer_files
 from tabon.metrics.label_f1 import STATISTICS, Labels, label_scores, label_statistics
+from tabon.metrics.models.bert_encoder import (
+    encode_rows,
+    load_config,
+    load_encoder,
+    load_tokenizer,
+    tokenizer_files,
+)
+from tabon.metrics.models.weights import EXTRA, digest, find_folder, load_tensors
 from tabon.metrics.protocol import Pair, Statistics
-from tabon.metrics.weights import EXTRA, digest, find_folder, load_tensors
-from tabon.observations import OBSERVATIONS
+from tabon.text.observations import OBSERVATIONS
 
 REPOSITORY = "StanfordAIMI/RRG_scorers"
 REVISION = "6646433b3ad83a10f6e141db76d0ece44312b236"

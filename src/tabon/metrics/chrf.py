@@ -10,7 +10,7 @@ from string import punctuation
 
 import numpy as np
 
-from tabon._extras import require
+from tabon._internal.extras import require
 from tabon.metrics.protocol import Counts, Metric, Pair, Score, Statistics, Values, mean_of
 
 CHARACTER_ORDER, WORD_ORDER, BETA = 6, 2, 2

@@ -10,7 +10,7 @@ reason and in the same way as in `tabon.encoders.sentence_transformer`.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon._extras import require
-from tabon.encoders.batches import batches_of_one_length
+from tabon._internal.extras import require
 from tabon.errors import MetricUnavailableError
+from tabon.metrics.models.weights import EXTRA, digest, find_folder, load_tensors
 from tabon.metrics.protocol import Pair, Score, Statistics, mean_of
-from tabon.metrics.weights import EXTRA, digest, find_folder, load_tensors
 
 if TYPE_CHECKING:
     import torch
@@ -349,3 +348,17 @@ def _signature(folder: Path, backbone: Path, max_tokens: int) -> str:
     parts += [f"max-tokens:{max_tokens}", f"batching:{BATCH} of one length"]
     parts += [f"{package}:{version(package)}" for package in ("transformers", "tokenizers", "torch")]
     return "|".join(parts)
+
+
+def batches_of_one_length(lengths: list[int], size: int) -> Iterator[list[int]]:
+    """Yield positions in groups of at most `size` whose lengths are equal.
+
+    >>> list(batches_of_one_length([5, 7, 5, 5], size=2))
+    [[0, 2], [3], [1]]
+    """
+    by_length: dict[int, list[int]] = {}
+    for position, length in enumerate(lengths):
+        by_length.setdefault(length, []).append(position)
+    for _, positions in sorted(by_length.items()):
+        for start in range(0, len(positions), size):
+            yield positions[start : start + size]

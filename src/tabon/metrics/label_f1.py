@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tabon.errors import BadInputError
 from tabon.metrics.protocol import Counts, Score, Statistics, Values, divided
-from tabon.observations import OBSERVATIONS
+from tabon.text.observations import OBSERVATIONS
 
 Labels = NDArray[np.bool_]  # (reports, 14): is the observation said to be there
 

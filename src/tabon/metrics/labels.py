@@ -1,6 +1,6 @@
 """F1 of the 14 observations as tabon's own rules label them; needs no weights.
 
-The rules are in `tabon.observations`, what they are worth in `docs/labeller.md`.
+The rules are in `tabon.text.observations`, what they are worth in `docs/labeller.md`.
 Not a stand-in for CheXbert: compare numbers of this metric with each other only.
 """
 
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from tabon.metrics.label_f1 import STATISTICS, label_scores, label_statistics
 from tabon.metrics.protocol import Metric, Pair, Statistics
-from tabon.observations import LABELLER, OBSERVATIONS, label_text
-from tabon.sentences import SPLITTER
+from tabon.text.observations import LABELLER, OBSERVATIONS, label_text
+from tabon.text.sentences import SPLITTER
 
 
 @dataclass(frozen=True, slots=True)

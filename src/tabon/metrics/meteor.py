@@ -20,7 +20,7 @@ from zipfile import is_zipfile
 
 import numpy as np
 
-from tabon._extras import require
+from tabon._internal.extras import require
 from tabon.errors import MetricUnavailableError
 from tabon.metrics.protocol import Metric, Pair, Score, Statistics, mean_of
 

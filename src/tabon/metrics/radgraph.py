@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from tabon.errors import MetricUnavailableError
-from tabon.metrics.dygie import FILES, KINDS, Dygie, load_dygie
-from tabon.metrics.dygie_spans import Entity, Graph
+from tabon.metrics.models.dygie import FILES, KINDS, Dygie, load_dygie
+from tabon.metrics.models.dygie_spans import Entity, Graph
+from tabon.metrics.models.weights import digest, find_folder
 from tabon.metrics.protocol import Pair, Score, Statistics, mean_of
-from tabon.metrics.weights import digest, find_folder
 
 RULES = "radgraph-0.1.18"  # the package whose words, decoding and rewards these are
 REPOSITORY, REVISION = "StanfordAIMI/RRG_scorers", "6646433b3ad83a10f6e141db76d0ece44312b236"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tabon._extras import require
+from tabon._internal.extras import require
 from tabon.metrics.protocol import Metric, Pair, Score, Statistics, mean_of
 
 KINDS = ("1", "2", "l")

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tabon.change_words import WORDS, Change, changes
 from tabon.metrics.protocol import Counts, Metric, Pair, Score, Statistics, Values, divided
-from tabon.sentences import SPLITTER
+from tabon.text.change_words import WORDS, Change, changes
+from tabon.text.sentences import SPLITTER
 
 F1, ELIGIBLE = 0, 1
 KEPT_TEXTS = 256  # the changes of so many texts are kept in a call; drafts of one study stand together

@@ -5,7 +5,7 @@ by `nearest.pair_distances`. So their bits are those of the exact search, but fo
 `index:`, which stores rows in float16 and says so in the signature.
 """
 
-from tabon.search.loading import SEARCHES, open_search
+from tabon.search.load import SEARCHES, open_search
 from tabon.search.protocol import PreparedSearch
 
 __all__ = ["SEARCHES", "PreparedSearch", "open_search"]

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon._extras import require
+from tabon._internal.extras import require
 from tabon.encoders.protocol import Matrix
-from tabon.search.sketching import axes_of
-from tabon.sentence_sets import Ids
+from tabon.method.sentence_sets import Ids
+from tabon.search.sketch import axes_of
 
 AXES = 192  # of a row that go into its code, two by two
 BITS = 4

@@ -10,14 +10,14 @@ from threading import Semaphore
 
 import numpy as np
 
-from tabon._extras import require
-from tabon.bank import SectionBank, TransitionBank, section_bank
+from tabon._internal.extras import require
 from tabon.encoders.placement import Placement, devices_of
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError, EncoderError
-from tabon.nearest import ABSENT, FOLD, ExactIndex, rounding_slack
-from tabon.reports import Section
-from tabon.sentence_sets import Ids, Progress
+from tabon.method.bank import SectionBank, TransitionBank, section_bank
+from tabon.method.nearest import ABSENT, FOLD, ExactIndex, rounding_slack
+from tabon.method.sentence_sets import Ids, Progress
+from tabon.text.reports import Section
 
 SIMILARITIES = 100_000_000  # numbers of one block on the device: 400 MB
 UNDER_WAY = 2  # blocks on the device

@@ -10,16 +10,16 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl
 
-from tabon._registry import check_name
-from tabon.bank import SectionBank, TransitionBank
-from tabon.bank_files import BankFile
-from tabon.distances import DISTANCES, get_distance
+from tabon._internal.registry import check_name
 from tabon.errors import BadInputError
-from tabon.reports import SECTIONS, Section
+from tabon.method.bank import SectionBank, TransitionBank
+from tabon.method.bank_file import BankFile
+from tabon.method.distances import DISTANCES, get_distance
+from tabon.method.sentence_sets import Progress
+from tabon.method.transitions import transitions
 from tabon.search.index_checks import check_against
 from tabon.search.index_files import Block, index_from, read_index, write_index
-from tabon.sentence_sets import Progress
-from tabon.transitions import transitions
+from tabon.text.reports import SECTIONS, Section
 
 MANY = 1_000_000  # distinct rows; past this they are stored in cells
 IVF_FROM: Mapping[str, float] = MappingProxyType({"auto": MANY, "always": 0, "never": float("inf")})

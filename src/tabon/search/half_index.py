@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
-from tabon.nearest import Neighbours, check_neighbours, pair_distances
-from tabon.search import scanning
+from tabon.method.nearest import Neighbours, check_neighbours, pair_distances
+from tabon.method.sentence_sets import Ids
+from tabon.search import cell_scan as scanning
+from tabon.search.cell_scan import HalfMatrix, Run, Scan, best_scan, faiss_scan, only, runs_of, to_single
 from tabon.search.codes import Codes, workers
 from tabon.search.index_checks import LENGTH_TOLERANCE
 from tabon.search.ivf import Cells
-from tabon.search.scanning import HalfMatrix, Run, Scan, best_scan, faiss_scan, only, runs_of, to_single
-from tabon.search.sketching import Sketch, within_reach
-from tabon.sentence_sets import Ids
+from tabon.search.sketch import Sketch, within_reach
 
 QUERIES_AT_ONCE = 64
 CHANGED = (

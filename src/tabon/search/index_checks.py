@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.bank import TransitionBank, bank_transitions
-from tabon.bank_checks import are_unit_rows
-from tabon.bank_files import (
+from tabon.encoders.protocol import Matrix
+from tabon.errors import BadInputError
+from tabon.method.bank import TransitionBank, bank_transitions
+from tabon.method.bank_checks import are_unit_rows
+from tabon.method.bank_file import (
     BankFile,
     FileKind,
     Parts,
@@ -25,13 +27,11 @@ from tabon.bank_files import (
     is_number,
     misfit,
 )
-from tabon.encoders.protocol import Matrix
-from tabon.errors import BadInputError
-from tabon.reports import Section
+from tabon.method.sentence_sets import Ids
+from tabon.search.cell_scan import to_single
 from tabon.search.ivf import ALL
-from tabon.search.scanning import to_single
-from tabon.search.sketching import sketched
-from tabon.sentence_sets import Ids
+from tabon.search.sketch import sketched
+from tabon.text.reports import Section
 
 PRECISION = "float16"
 LENGTH_TOLERANCE = 1e-2  # of the square of a row that was rounded to float16

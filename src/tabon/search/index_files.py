@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.bank_building import OpenSpool, Spool, spools_beside
-from tabon.bank_files import ArrayWriter, BankFile, array_writer, read_bank_file
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
+from tabon.method.bank_build import OpenSpool, Spool, spools_beside
+from tabon.method.bank_file import ArrayWriter, BankFile, array_writer, read_bank_file
+from tabon.method.sentence_sets import Ids, Progress
+from tabon.method.transitions import Transitions
+from tabon.search.cell_scan import HalfMatrix, to_single
 from tabon.search.codes import KEPT, Coder, Codes, can_code, trained_coder
 from tabon.search.half_index import Copies, HalfIndex
 from tabon.search.index_checks import INDEX, PRECISION, check_index
@@ -33,10 +36,7 @@ from tabon.search.ivf import (
     trained_centroids,
 )
 from tabon.search.repeats import SeenRows
-from tabon.search.scanning import HalfMatrix, to_single
-from tabon.search.sketching import Sketch, principal_basis, sketched
-from tabon.sentence_sets import Ids, Progress
-from tabon.transitions import Transitions
+from tabon.search.sketch import Sketch, principal_basis, sketched
 
 INDEX_FORMAT = 2
 LARGE = frozenset({"directions", "sketches", "codes"})  # summed by `tabon bank verify` only

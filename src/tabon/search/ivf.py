@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon.encoders.protocol import Matrix
-from tabon.search.scanning import HalfMatrix, Run, runs_of, to_single
-from tabon.sentence_sets import Ids, Progress
+from tabon.method.sentence_sets import Ids, Progress
+from tabon.search.cell_scan import HalfMatrix, Run, runs_of, to_single
 
 SAMPLE_PER_CELL = 32
 ROUNDS = 8

@@ -18,20 +18,12 @@ from uuid import uuid4
 
 import numpy as np
 
-from tabon._extras import require
+from tabon._internal.extras import require
+from tabon._internal.secret_files import read_secret
 from tabon.encoders.protocol import Matrix
-from tabon.errors import BadInputError, SearchServiceError
-from tabon.search.remote import (
-    BYTES_AT_ONCE,
-    PATIENCE_S,
-    Distances,
-    Filled,
-    Parts,
-    RemoteSearch,
-    ServiceLostError,
-)
-from tabon.secret_files import read_secret
-from tabon.sentence_sets import Ids
+from tabon.errors import BadInputError, SearchServiceError, ServiceLostError
+from tabon.method.sentence_sets import Ids
+from tabon.search.remote import BYTES_AT_ONCE, PATIENCE_S, Distances, Filled, Parts, RemoteSearch
 
 FEATURE = "the Milvus client"
 FILLED_COLLECTION = "tabon_searches"

@@ -15,18 +15,11 @@ from weakref import finalize
 
 import numpy as np
 
-from tabon._extras import require
+from tabon._internal.extras import require
 from tabon.encoders.protocol import Matrix
-from tabon.errors import BadInputError, SearchServiceError
-from tabon.search.remote import (
-    PATIENCE_S,
-    Distances,
-    Filled,
-    Parts,
-    RemoteSearch,
-    ServiceLostError,
-)
-from tabon.sentence_sets import Ids
+from tabon.errors import BadInputError, SearchServiceError, ServiceLostError
+from tabon.method.sentence_sets import Ids
+from tabon.search.remote import PATIENCE_S, Distances, Filled, Parts, RemoteSearch
 
 FEATURE = "the PostgreSQL client"
 FILLED_TABLE = "tabon_searches"

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from tabon.bank import SectionBank, TransitionBank
-from tabon.reports import Section
-from tabon.sentence_sets import Progress
+from tabon.method.bank import SectionBank, TransitionBank
+from tabon.method.sentence_sets import Progress
+from tabon.text.reports import Section
 
 
 class PreparedSearch(Protocol):

@@ -19,13 +19,13 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.bank import SectionBank, TransitionBank, bank_transitions
-from tabon.distances import get_distance
 from tabon.encoders.protocol import Matrix
-from tabon.errors import BadInputError, SearchServiceError
-from tabon.nearest import ExactIndex, Neighbours, check_neighbours, pair_distances, rounding_slack
-from tabon.reports import SECTIONS, Section
-from tabon.sentence_sets import Ids, Progress
+from tabon.errors import BadInputError, SearchServiceError, ServiceLostError
+from tabon.method.bank import SectionBank, TransitionBank, bank_transitions
+from tabon.method.distances import get_distance
+from tabon.method.nearest import ExactIndex, Neighbours, check_neighbours, pair_distances, rounding_slack
+from tabon.method.sentence_sets import Ids, Progress
+from tabon.text.reports import SECTIONS, Section
 
 FORMAT = 1
 PATIENCE_S = 30.0  # how long a lost server is asked again
@@ -38,10 +38,6 @@ BYTES_AT_ONCE = 8 << 20
 Checks = NDArray[np.uint32]
 Distances = NDArray[np.float64]
 T = TypeVar("T")
-
-
-class ServiceLostError(SearchServiceError):
-    """A search service was lost, or answered in part, just now: asking again may help."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ costs its room and nothing else.
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.search.scanning import HalfMatrix
-from tabon.sentence_sets import Ids
+from tabon.method.sentence_sets import Ids
+from tabon.search.cell_scan import HalfMatrix
 
 Hashes = NDArray[np.uint64]
 RECENT = 1 << 19  # hashes that are put in order with the others at once

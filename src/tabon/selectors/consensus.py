@@ -11,12 +11,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from tabon.bank import TransitionBank
-from tabon.reports import Section
-from tabon.selectors.batch import Batch
-from tabon.selectors.protocol import Distances, Scores
+from tabon.method.bank import TransitionBank
+from tabon.method.sentence_sets import Ids
+from tabon.selectors.prepared import Batch
+from tabon.selectors.scorer import Distances, Scores
 from tabon.selectors.similarity import TextDistance, draft_sections, load_distance
-from tabon.sentence_sets import Ids
+from tabon.text.reports import Section
 
 DEFAULT = "chamfer"
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tabon.bank import TransitionBank
-from tabon.distances import DISTANCES, get_distance
 from tabon.errors import BadInputError
-from tabon.reports import Section
-from tabon.selectors.batch import Batch
-from tabon.selectors.protocol import Distances, Scores
+from tabon.method.bank import TransitionBank
+from tabon.method.distances import DISTANCES, get_distance
+from tabon.method.transitions import transitions
+from tabon.selectors.prepared import Batch
+from tabon.selectors.scorer import Distances, Scores
 from tabon.selectors.weights import Array, FittedWeights, read_weights
-from tabon.transitions import transitions
+from tabon.text.reports import Section
 
 SIDES = (*DISTANCES, "dropped")
 

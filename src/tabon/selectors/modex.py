@@ -15,12 +15,12 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.bank import TransitionBank
 from tabon.errors import BadInputError
-from tabon.reports import Section
-from tabon.selectors.batch import Batch
-from tabon.selectors.protocol import Distances, Scores
-from tabon.sentence_sets import Ids
+from tabon.method.bank import TransitionBank
+from tabon.method.sentence_sets import Ids
+from tabon.selectors.prepared import Batch
+from tabon.selectors.scorer import Distances, Scores
+from tabon.text.reports import Section
 
 ORDERS = (1, 2, 3)
 HIGHEST_CONDUCTANCE = 0.8  # a cut above it divides nothing

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tabon.bank import TransitionBank
-from tabon.reports import Section
-from tabon.selectors.batch import Batch
-from tabon.selectors.protocol import Scores
+from tabon.method.bank import TransitionBank
+from tabon.selectors.prepared import Batch
+from tabon.selectors.scorer import Scores
 from tabon.selectors.similarity import TextDistance, draft_sections, load_distance, prior_sections
+from tabon.text.reports import Section
 
 DEFAULT = "chamfer"
 

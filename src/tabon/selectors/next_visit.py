@@ -15,17 +15,17 @@ from functools import cached_property
 
 import numpy as np
 
-from tabon.bank import TransitionBank
 from tabon.encoders.protocol import Matrix
-from tabon.nearest import ExactIndex, Neighbours
-from tabon.reports import SECTIONS, Section
-from tabon.scoring import aggregate_distances
-from tabon.selection import Neighbour
-from tabon.selectors.batch import Batch
-from tabon.selectors.protocol import Distances, Scores
-from tabon.selectors.set_distances import unit_means
+from tabon.method.bank import TransitionBank
+from tabon.method.nearest import ExactIndex, Neighbours
+from tabon.method.scoring import aggregate_distances
+from tabon.method.selection import Neighbour
+from tabon.method.sentence_sets import Ids
+from tabon.selectors.prepared import Batch
+from tabon.selectors.scorer import Distances, Scores
+from tabon.selectors.set_distances.distances import unit_means
 from tabon.selectors.similarity import Sections, TextDistance, load_distance, written_sections
-from tabon.sentence_sets import Ids
+from tabon.text.reports import SECTIONS, Section
 
 DEFAULT = "chamfer"
 SIMILAR_PRIORS = 20  # fewer where the bank has fewer

@@ -13,17 +13,17 @@ from functools import cached_property
 
 import numpy as np
 
-from tabon._registry import check_name
-from tabon.bank import TransitionBank
+from tabon._internal.registry import check_name
 from tabon.errors import BadInputError
-from tabon.reports import SECTIONS, Section
-from tabon.scoring import AGGREGATES, Aggregate, aggregate_distances
-from tabon.selection import WORST, Neighbour
-from tabon.selectors.batch import Batch
-from tabon.selectors.nearest_sets import SetIndex
-from tabon.selectors.protocol import Scores
-from tabon.selectors.set_distances import SET_DISTANCES, UNMATCHED
-from tabon.sentence_sets import Ids
+from tabon.method.bank import TransitionBank
+from tabon.method.scoring import AGGREGATES, Aggregate, aggregate_distances
+from tabon.method.selection import WORST, Neighbour
+from tabon.method.sentence_sets import Ids
+from tabon.selectors.prepared import Batch
+from tabon.selectors.scorer import Scores
+from tabon.selectors.set_distances.distances import SET_DISTANCES, UNMATCHED
+from tabon.selectors.set_distances.nearest_sets import SetIndex
+from tabon.text.reports import SECTIONS, Section
 
 
 @dataclass(frozen=True)

@@ -13,20 +13,20 @@ from pathlib import Path
 
 import numpy as np
 
-from tabon.bank import TransitionBank
 from tabon.encoders import ENCODERS, Encoder, SentenceEncoder, load_built_in, load_encoder
+from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, EncoderError
-from tabon.records import Query
-from tabon.reports import SECTIONS, Report, Section, report_from_record
-from tabon.scoring import Aggregate, ZeroPolicy
-from tabon.selection import EMPTY_POLICY, SectionDistances, Selection, select
-from tabon.selectors.batch import Batch, make_batch, one_prior_each
-from tabon.selectors.loading import load_scorer
-from tabon.selectors.protocol import Distances, Scorer, Scores
+from tabon.method.bank import TransitionBank
+from tabon.method.scoring import Aggregate, ZeroPolicy
+from tabon.method.selection import EMPTY_POLICY, SectionDistances, Selection, select
+from tabon.method.signature import Fingerprint, Signature
+from tabon.selectors.names import load_scorer
+from tabon.selectors.prepared import Batch, make_batch, one_prior_each
+from tabon.selectors.scorer import Distances, Scorer, Scores
 from tabon.selectors.transition import Transition
 from tabon.selectors.weights import who
-from tabon.sentence_store import SentenceStore
-from tabon.signature import Fingerprint, Signature
+from tabon.text.records import Query
+from tabon.text.reports import SECTIONS, Report, Section, report_from_record
 
 LONG_SECTION = 20_000  # characters; longer than any real section
 LONGEST_NAME = 100  # characters of an encoder's name that a message repeats

@@ -14,13 +14,13 @@ import numpy as np
 
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError, UnknownNameError
-from tabon.metrics.loading import METRICS, load_metric
+from tabon.method.sentence_sets import Ids, RaggedSets, SentenceTable
+from tabon.metrics.load import METRICS, load_metric
 from tabon.metrics.protocol import Metric, Pair, Score
-from tabon.reports import Section
-from tabon.selectors.batch import Batch
-from tabon.selectors.protocol import Distances
-from tabon.selectors.set_distances import SET_DISTANCES, paired_distances
-from tabon.sentence_sets import Ids, RaggedSets, SentenceTable
+from tabon.selectors.prepared import Batch
+from tabon.selectors.scorer import Distances
+from tabon.selectors.set_distances.distances import SET_DISTANCES, paired_distances
+from tabon.text.reports import Section
 
 PAIRS_AT_ONCE = 8192  # more than the pairs of 64 drafts among themselves
 SYMMETRIC = frozenset({"rouge-1-f", "rouge-2-f", "rouge-l-f"})  # the same bits with the sides exchanged

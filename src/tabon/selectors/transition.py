@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tabon._registry import check_name
-from tabon.bank import SectionBank, TransitionBank
-from tabon.distances import DISTANCES, get_distance
+from tabon._internal.registry import check_name
 from tabon.errors import BadInputError
-from tabon.reports import SECTIONS, Section
-from tabon.scoring import (
+from tabon.method.bank import SectionBank, TransitionBank
+from tabon.method.distances import DISTANCES, get_distance
+from tabon.method.scoring import (
     AGGREGATES,
     ZERO_POLICIES,
     Aggregate,
@@ -18,12 +17,13 @@ from tabon.scoring import (
     aggregate_distances,
     bank_neighbours,
 )
-from tabon.selection import WORST, Neighbour
-from tabon.selectors.batch import Batch
-from tabon.selectors.protocol import Scores
-from tabon.sentence_sets import Ids
-from tabon.transitions import Transitions, transitions
-from tabon.transport import SOLVER
+from tabon.method.selection import WORST, Neighbour
+from tabon.method.sentence_sets import Ids
+from tabon.method.transitions import Transitions, transitions
+from tabon.method.transport import SOLVER
+from tabon.selectors.prepared import Batch
+from tabon.selectors.scorer import Scores
+from tabon.text.reports import SECTIONS, Section
 
 NUM_NEIGHBOURS = 10
 

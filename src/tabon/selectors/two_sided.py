@@ -12,17 +12,17 @@ from functools import cached_property
 
 import numpy as np
 
-from tabon.bank import SectionBank, TransitionBank
-from tabon.distances import novelty, transition
 from tabon.encoders.protocol import Matrix
-from tabon.nearest import ExactIndex
-from tabon.reports import SECTIONS, Section
-from tabon.scoring import Aggregate, ZeroPolicy
-from tabon.selectors.batch import Batch
-from tabon.selectors.protocol import Distances, Scores
+from tabon.method.bank import SectionBank, TransitionBank
+from tabon.method.distances import novelty, transition
+from tabon.method.nearest import ExactIndex
+from tabon.method.scoring import Aggregate, ZeroPolicy
+from tabon.method.sentence_sets import RaggedSets
+from tabon.method.transitions import Transitions, directions_of, groups_of_one_shape, norms_of
+from tabon.selectors.prepared import Batch
+from tabon.selectors.scorer import Distances, Scores
 from tabon.selectors.transition import NUM_NEIGHBOURS, Nearest, comparable
-from tabon.sentence_sets import RaggedSets
-from tabon.transitions import Transitions, directions_of, groups_of_one_shape, norms_of
+from tabon.text.reports import SECTIONS, Section
 
 
 @dataclass(frozen=True, slots=True, eq=False)

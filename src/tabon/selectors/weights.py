@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.atomic_files import replacing
+from tabon._internal.atomic_files import replacing
+from tabon._internal.typed_values import read_typed
 from tabon.errors import BadInputError
-from tabon.records import Query
-from tabon.reports import SECTIONS, Section
-from tabon.typed_values import read_typed
+from tabon.text.records import Query
+from tabon.text.reports import SECTIONS, Section
 
 FORMAT = "tabon-weights/1"
 Array = NDArray[np.float64]

@@ -5,12 +5,12 @@
 Routes hold no arithmetic: an answer is the record that `tabon select` would write.
 """
 
-from tabon.explorer.records import NOTICE
-from tabon.service.answering import Answerer, AnswerSettings, answerer_of
 from tabon.service.app import Door, fenced_app, make_app
-from tabon.service.fences import Fence, FenceSettings, read_token
-from tabon.service.serving import ServeSettings, serve
-from tabon.service.wire import Limits
+from tabon.service.explorer.records import NOTICE
+from tabon.service.guard import Fence, FenceSettings, read_token
+from tabon.service.parsing import Limits
+from tabon.service.query_service import Answerer, AnswerSettings, answerer_of
+from tabon.service.server import ServeSettings, serve
 
 __all__ = [
     "NOTICE",

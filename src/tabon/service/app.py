@@ -8,14 +8,15 @@ from http import HTTPStatus
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from tabon._extras import require
-from tabon.explain import NEIGHBOURS
-from tabon.explorer.records import NOTICE
-from tabon.service.answering import Answerer, ExplainOptions
-from tabon.service.fences import App, Fence, FenceSettings
+from tabon._internal.extras import require
+from tabon.errors import ServiceError
+from tabon.explain.explanation import NEIGHBOURS
+from tabon.service.explorer.records import NOTICE
+from tabon.service.guard import App, Fence, FenceSettings
 from tabon.service.metrics import CONTENT_TYPE
+from tabon.service.parsing import query_from_body
+from tabon.service.query_service import Answerer, ExplainOptions
 from tabon.service.schemas import BANK, EXPLANATION, SELECTION, STATUS, request_body, responses
-from tabon.service.wire import ServiceError, query_from_body
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

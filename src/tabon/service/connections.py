@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from tabon._extras import require
+from tabon._internal.extras import require
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.h11_impl import H11Protocol

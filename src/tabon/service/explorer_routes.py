@@ -12,13 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
-from tabon.errors import BadInputError
-from tabon.explorer import Page, Studies, overview_record, read_page, study_record
-from tabon.explorer.records import as_json
+from tabon.errors import BadInputError, ServiceError
 from tabon.generation.protocol import EncodedImage
 from tabon.service.app import Door
+from tabon.service.explorer import Page, Studies, overview_record, read_page, study_record
+from tabon.service.explorer.records import as_json
+from tabon.service.parsing import service_error
 from tabon.service.schemas import responses
-from tabon.service.wire import ServiceError, service_error
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

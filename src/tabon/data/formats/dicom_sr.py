@@ -1,0 +1,160 @@
+"""DICOM structured reports to reports.
+
+Text under a concept name that means Findings or Impression, its own or that of
+a container around it, is that section. A document without such names is read as
+raw text by `tabon.text.reports`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from tabon.data.formats.dicom_files import dicom_values, parse_dicom, pydicom, sequence, value_text
+from tabon.data.formats.received import Received, check_text_size
+from tabon.errors import BadInputError
+from tabon.text.reports import Report, Section, parse_report, pieces
+
+BASIC_TEXT_SR = "1.2.840.10008.5.1.4.1.1.88.11"
+SR_CLASSES = MappingProxyType(
+    {
+        BASIC_TEXT_SR: "Basic Text SR",
+        "1.2.840.10008.5.1.4.1.1.88.22": "Enhanced SR",
+        "1.2.840.10008.5.1.4.1.1.88.33": "Comprehensive SR",
+        "1.2.840.10008.5.1.4.1.1.88.34": "Comprehensive 3D SR",
+    }
+)
+SECTION_CODES: MappingProxyType[tuple[str, str], Section] = MappingProxyType(
+    {
+        ("LN", "59776-5"): "findings",
+        ("DCM", "121070"): "findings",  # Findings
+        ("DCM", "121071"): "findings",  # Finding
+        ("LN", "19005-8"): "impression",
+        ("DCM", "121072"): "impression",  # Impressions
+        ("DCM", "121073"): "impression",  # Impression
+        ("DCM", "121076"): "impression",  # Conclusions
+        ("DCM", "121077"): "impression",  # Conclusion
+    }
+)
+_ASIDE = frozenset({"HAS OBS CONTEXT", "HAS ACQ CONTEXT", "HAS CONCEPT MOD"})  # about the text, not of it
+_MAX_LEVELS = 64
+_DATE_LENGTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """One TEXT item: its section where a concept names it, and the nearest heading."""
+
+    text: str
+    section: Section | None
+    heading: str
+
+
+def read_sr(data: bytes, *, name: str = "the DICOM file") -> Received:
+    """Read a Basic Text, Enhanced or Comprehensive SR document.
+
+    Args:
+        data: a DICOM file with its preamble, not deflated.
+        name: what an error calls the file.
+
+    Raises:
+        BadInputError: not such a file, cut off, or without text.
+    """
+    dataset = parse_dicom(data, name)
+    with dicom_values(f"{name} has a content tree that cannot be read; copy or export it again"):
+        if value_text(dataset, "SOPClassUID") not in SR_CLASSES:
+            raise BadInputError(
+                f"{name} is a DICOM object of another class; give one of {', '.join(SR_CLASSES.values())}"
+            )
+        texts = list(_texts(dataset, None, "", name, _MAX_LEVELS))
+        check_text_size(sum(len(text.text.encode()) for text in texts), name)
+        return _received(dataset, texts, name)
+
+
+def _received(dataset: Any, texts: list[_Text], name: str) -> Received:  # noqa: ANN401
+    """Return what one document says."""
+    coded = _coded_report(texts)
+    report = coded if not coded.is_empty else parse_report(_raw_text(texts))
+    if report.is_empty:
+        raise BadInputError(f"{name} has no report text; give a document with TEXT items")
+    return Received(
+        report=report,
+        source="sections" if not coded.is_empty else "raw text",
+        id=value_text(dataset, "SOPInstanceUID") or None,
+        patient=value_text(dataset, "PatientID") or None,
+        date=_iso_date(value_text(dataset, "StudyDate") or value_text(dataset, "ContentDate")),
+        status=" ".join(
+            filter(None, (value_text(dataset, flag) for flag in ("CompletionFlag", "VerificationFlag")))
+        )
+        or None,
+    )
+
+
+def _texts(
+    item: Any,  # noqa: ANN401
+    section: Section | None,
+    heading: str,
+    name: str,
+    levels: int,
+) -> Iterator[_Text]:
+    """Yield the TEXT items of a content item, in the order of the document."""
+    if levels == 0:
+        raise BadInputError(f"{name} has a content tree of over {_MAX_LEVELS} levels; export it again")
+    code, meaning = _concept(item)
+    section = SECTION_CODES.get(code, section)
+    heading = meaning or heading
+    if value_text(item, "ValueType") == "TEXT":
+        yield _Text(_strict_text(item, name), section, heading)
+    for child in sequence(item, "ContentSequence"):
+        if value_text(child, "RelationshipType") not in _ASIDE:
+            yield from _texts(child, section, heading, name, levels - 1)
+
+
+def _concept(item: Any) -> tuple[tuple[str, str], str]:  # noqa: ANN401
+    """Return the coding scheme, the code and the meaning of an item's name."""
+    names = sequence(item, "ConceptNameCodeSequence")
+    if not names:
+        return ("", ""), ""
+    scheme, code = value_text(names[0], "CodingSchemeDesignator"), value_text(names[0], "CodeValue")
+    return (scheme, code), value_text(names[0], "CodeMeaning")
+
+
+def _strict_text(item: Any, name: str) -> str:  # noqa: ANN401
+    """Return an item's text; bytes that are not of the declared character set are an error."""
+    try:
+        with pydicom().config.strict_reading():
+            value = value_text(item, "TextValue")
+    except (UnicodeError, LookupError):
+        raise BadInputError(
+            f"{name} has text that is not in its Specific Character Set; export it again as UTF-8"
+        ) from None
+    return value.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _coded_report(texts: list[_Text]) -> Report:
+    """Return the sections that concepts name; the rest of the text beside them."""
+
+    def joined(section: Section | None) -> str:
+        return "\n\n".join(text.text for text in texts if text.section == section and text.text)
+
+    return Report(findings=joined("findings"), impression=joined("impression"), other=joined(None))
+
+
+def _raw_text(texts: list[_Text]) -> str:
+    """Return all text as one, with the headings that `tabon.text.reports` knows."""
+    lines: list[str] = []
+    last = ""
+    for text in texts:
+        header = f"{text.heading}:"
+        if text.heading != last and len(tuple(pieces(header))) > 1:
+            lines.append(header)
+        last = text.heading
+        lines.append(text.text)
+    return "\n\n".join(lines)
+
+
+def _iso_date(value: str) -> str | None:
+    """Return a DICOM date as ISO 8601, None where it is none."""
+    if len(value) != _DATE_LENGTH or not (value.isascii() and value.isdigit()):
+        return None
+    return f"{value[:4]}-{value[4:6]}-{value[6:]}"

@@ -1,0 +1,208 @@
+"""FHIR R4 and R5 DiagnosticReport to reports.
+
+The text is looked for where it is most complete, in this order:
+
+1. `presentedForm`: the first text/plain attachment, else the first text/html one;
+2. `conclusion` as the impression, and the strings of its Observations as the findings;
+3. `text.div`, the narrative.
+
+Both versions keep these in the same places, so reading needs no version.
+"""
+
+import base64
+from collections.abc import Iterator, Mapping
+from email.message import Message
+
+from tabon.data.formats.draft_text import presented_text
+from tabon.data.formats.fhir_json import (
+    Resource,
+    bundled,
+    called,
+    object_at,
+    objects_at,
+    parse_resource,
+    text_at,
+)
+from tabon.data.formats.html_text import html_text
+from tabon.data.formats.received import MAX_TEXT, Received, check_text_size
+from tabon.errors import BadInputError
+from tabon.text.reports import Report, parse_report
+
+LOINC = "http://loinc.org"
+FINDINGS_CODE, IMPRESSION_CODE = "59776-5", "19005-8"
+SIGNATURE_URL = "urn:tabon:signature"
+
+_CHARSETS = frozenset({"utf-8", "utf8", "us-ascii", "iso-8859-1", "windows-1252"})
+_BASE64_CHARACTERS = MAX_TEXT // 3 * 4 + 1024  # and room for line ends
+
+Observations = Mapping[str, Resource]
+
+
+def read_fhir(data: bytes, *, name: str = "the FHIR file") -> tuple[Received, ...]:
+    """Read every DiagnosticReport of a file, in its order.
+
+    Args:
+        data: JSON: one DiagnosticReport, or a Bundle with at least one.
+        name: what an error calls the file.
+
+    Raises:
+        BadInputError: not such a file, or a report without text that can be read.
+    """
+    entries = tuple(bundled(parse_resource(data, name), name))
+    reports = [entry for _, entry in entries if entry.get("resourceType") == "DiagnosticReport"]
+    if not reports:
+        raise BadInputError(f"{name} holds no DiagnosticReport; give one, or a Bundle with one")
+    observations = dict(_addressed_observations(entries))
+    return tuple(_received(report, observations, called(report, name)) for report in reports)
+
+
+def patient_reference(resource: Resource, name: str) -> str | None:
+    """Return whom a resource is about: the reference, else the identifier's value."""
+    subject = object_at(resource, "subject", name)
+    return text_at(subject, "reference", name) or text_at(
+        object_at(subject, "identifier", name), "value", name
+    )
+
+
+def _received(resource: Resource, observations: Observations, name: str) -> Received:
+    """Return what one DiagnosticReport says."""
+    report, source = _report(resource, observations, name)
+    period = object_at(resource, "effectivePeriod", name)
+    return Received(
+        report=report,
+        source=source,
+        id=text_at(resource, "id", name),
+        patient=patient_reference(resource, name),
+        date=text_at(resource, "effectiveDateTime", name) or text_at(period, "start", name),
+        status=text_at(resource, "status", name),
+    )
+
+
+def _report(resource: Resource, observations: Observations, name: str) -> tuple[Report, str]:
+    """Return the report and the place where it was found."""
+    structured = _structured(resource, observations, name)
+    for kind, text in _presented(resource, name):
+        whole = _as_written_here(structured, text, resource, name) or parse_report(text)
+        if not whole.is_empty:
+            return whole, f"presentedForm {kind}"
+    if not structured.is_empty:
+        return structured, "conclusion"
+    narrative = parse_report(_narrative(resource, name))
+    if narrative.is_empty:
+        raise BadInputError(
+            f"{name} has no report text; give one with a text/plain or text/html presentedForm that holds "
+            "its data, a conclusion or a narrative"
+        )
+    return narrative, "text.div"
+
+
+def _as_written_here(structured: Report, text: str, resource: Resource, name: str) -> Report | None:
+    """Return the exact sections of a resource that tabon wrote and no one changed since.
+
+    A word like "Findings:" inside a section would else cut it in two.
+    """
+    for extension in objects_at(resource, "extension", name):
+        if text_at(extension, "url", name) == SIGNATURE_URL:
+            signature = text_at(extension, "valueString", name) or ""
+            return structured if text == presented_text(structured, signature=signature) else None
+    return None
+
+
+# --- presentedForm -------------------------------------------------------------------
+
+
+def _presented(resource: Resource, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the attached texts, plain ones first."""
+    attached = [(_media_type(form, name), form) for form in objects_at(resource, "presentedForm", name)]
+    for wanted in ("text/plain", "text/html"):
+        for media, form in attached:
+            data = text_at(form, "data", name)
+            if media.get_content_type() == wanted and data:
+                text = _decoded(data, media.get_param("charset", "utf-8"), name)
+                yield wanted, html_text(text, name) if wanted == "text/html" else text
+
+
+def _media_type(form: Resource, name: str) -> Message:
+    """Return an attachment's content type, parsed; an attachment without one is no text."""
+    media = Message()
+    kind = text_at(form, "contentType", name) or "application/octet-stream"
+    media["Content-Type"] = " ".join(kind[:200].split()) or "application/octet-stream"
+    return media
+
+
+def _decoded(data: str, charset: object, name: str) -> str:
+    """Return the text that an attachment holds in base64."""
+    if len(data) > _BASE64_CHARACTERS:
+        check_text_size(len(data) // 4 * 3, name)
+    encoding = str(charset).lower()
+    if encoding not in _CHARSETS:
+        raise BadInputError(f"{name}: presentedForm names a character set tabon does not read; use UTF-8")
+    try:
+        raw = base64.b64decode("".join(data.split()), validate=True)
+    except ValueError:
+        raise BadInputError(f"{name}: presentedForm is not whole base64; copy it again") from None
+    check_text_size(len(raw), name)
+    try:
+        return raw.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise BadInputError(
+            f"{name}: presentedForm is not {encoding} at byte {error.start}; save it as UTF-8"
+        ) from None
+
+
+# --- conclusion and Observations -------------------------------------------------------
+
+
+def _structured(resource: Resource, observations: Observations, name: str) -> Report:
+    """Return the conclusion as impression and the Observations' strings as findings."""
+    findings: list[str] = []
+    impression = [text_at(resource, "conclusion", name) or ""]
+    for observation in _own_observations(resource, observations, name):
+        text = text_at(observation, "valueString", name) or ""
+        (impression if _is_impression(observation, name) else findings).append(text)
+    check_text_size(sum(len(text.encode(errors="replace")) for text in (*findings, *impression)), name)
+    return Report(findings=_paragraphs(findings), impression=_paragraphs(impression))
+
+
+def _paragraphs(texts: list[str]) -> str:
+    """Return the texts below each other, each once."""
+    return "\n\n".join(dict.fromkeys(filter(None, (text.strip() for text in texts))))
+
+
+def _is_impression(observation: Resource, name: str) -> bool:
+    """Whether an Observation is coded as the impression."""
+    codings = objects_at(object_at(observation, "code", name), "coding", name)
+    return any((coding.get("system"), coding.get("code")) == (LOINC, IMPRESSION_CODE) for coding in codings)
+
+
+def _own_observations(resource: Resource, observations: Observations, name: str) -> Iterator[Resource]:
+    """Yield the Observations of a report: all contained ones, and those of the Bundle that it names."""
+    for contained in objects_at(resource, "contained", name):
+        if contained.get("resourceType") == "Observation":
+            yield contained
+    for result in objects_at(resource, "result", name):
+        address = (text_at(result, "reference", name) or "").partition("/_history/")[0]
+        if address in observations:
+            yield observations[address]
+
+
+def _addressed_observations(
+    entries: tuple[tuple[str | None, Resource], ...],
+) -> Iterator[tuple[str, Resource]]:
+    """Yield the Observations of a Bundle under each name that a reference may use."""
+    for address, resource in entries:
+        if resource.get("resourceType") == "Observation":
+            if address is not None:
+                yield address, resource
+            if isinstance(resource.get("id"), str):
+                yield f"Observation/{resource['id']}", resource
+
+
+# --- the narrative -----------------------------------------------------------------------
+
+
+def _narrative(resource: Resource, name: str) -> str:
+    """Return the words of the narrative, nothing where there is none."""
+    div = text_at(object_at(resource, "text", name), "div", name) or ""
+    check_text_size(len(div.encode(errors="replace")), name)
+    return html_text(div, name)

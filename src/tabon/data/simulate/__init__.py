@@ -1,0 +1,23 @@
+"""The simulated cohort: patients with known states, their reports, and drafts with known errors.
+
+The embedded default of demos, tests and docs; see `docs/simulated-cohort.md`
+for what it is and is not.
+"""
+
+from tabon.data.simulate.drafts import ERRORS
+from tabon.data.simulate.records import simulate_queries, simulate_transitions
+from tabon.data.simulate.settings import PROMPTS, SPLITS, Prompt, SimulationSettings, Split
+from tabon.data.simulate.summary import CohortSummary, summarise
+
+__all__ = [
+    "ERRORS",
+    "PROMPTS",
+    "SPLITS",
+    "CohortSummary",
+    "Prompt",
+    "SimulationSettings",
+    "Split",
+    "simulate_queries",
+    "simulate_transitions",
+    "summarise",
+]

@@ -1,0 +1,183 @@
+"""Patients, their visits, and how a hidden state moves from visit to visit."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+from tabon.data.simulate.catalogue import HEALTH_WEIGHTS, KINDS, Kind
+from tabon.data.simulate.draws import Draws
+from tabon.data.simulate.state import SEVERITIES, Course, Finding, Severity, Side
+
+VISIT_COUNTS = (2, 3, 4, 5, 6)
+VISIT_WEIGHTS = (882, 85, 21, 8, 4)  # mean 2.167; the paper's cohort has 42,237 / 19,492
+FIRST_DAY = date(2001, 1, 1)
+START_SPAN = 2000  # first visits fall within this many days of FIRST_DAY
+AP_SHARE = (0.08, 0.25, 0.75)  # by health; the others are PA
+SEEN = 0.85  # how often an incidental finding is worth a word
+TOLD = 0.6  # how often a resolution is worth a word
+MOVES = 0.12  # how often a device has a new tip
+FAREWELL = {"near": 0.2, "mid": 0.7, "far": 0.92}  # how often a device has been taken out
+SEVERITY_WEIGHTS = (60, 30, 10)
+
+GAPS = {  # days between visits: bins [low, high) and their weights by health
+    "near": ((1, 8), (5, 8, 46)),
+    "mid": ((8, 90), (22, 30, 32)),
+    "far": ((90, 900), (73, 62, 22)),
+}
+COURSE_OF_ACUTE: dict[str, tuple[int, int, int, int]] = {  # resolved, improved, stable, worse
+    "near": (15, 28, 37, 20),
+    "mid": (45, 24, 21, 10),
+    "far": (68, 12, 14, 6),
+}
+ACUTE_COURSES: tuple[Course, ...] = ("resolved", "improved", "stable", "worse")
+ONSET = {"near": 0.35, "mid": 0.5, "far": 0.65}  # incidence as a share of prevalence
+CHRONIC_ONSET = {"near": 0.0, "mid": 0.015, "far": 0.06}
+CHRONIC_WORSENS = {"near": 0.0, "mid": 0.02, "far": 0.06}
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One examination and the state that a careful reader would report."""
+
+    number: int  # from 1
+    day: date
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """A patient with two visits or more, in order of time."""
+
+    index: int
+    health: int  # an index into HEALTH
+    view: str
+    visits: tuple[Visit, ...]
+
+    @property
+    def name(self) -> str:
+        """The patient's id in records."""
+        return f"sim-{self.index:06d}"
+
+
+def simulate_patient(seed: int, index: int) -> Patient:
+    """Patient number `index` of a seed, whoever else there is.
+
+    >>> patient = simulate_patient(0, 3)
+    >>> patient.name, len(patient.visits) >= 2
+    ('sim-000003', True)
+    """
+    draws = Draws(seed, index, 0)
+    health = draws.weighted(HEALTH_WEIGHTS)
+    view = "AP" if draws.chance(AP_SHARE[health]) else "PA"
+    count = VISIT_COUNTS[draws.weighted(VISIT_WEIGHTS)]
+    return Patient(index, health, view, tuple(_visits(draws, health, count)))
+
+
+def _visits(draws: Draws, health: int, count: int) -> Iterator[Visit]:
+    """The visits of one patient, each grown from the one before."""
+    day = FIRST_DAY + timedelta(days=draws.below(START_SPAN))
+    hidden = _first_state(draws, health)
+    yield Visit(1, day, _reported(draws, hidden))
+    for number in range(2, count + 1):
+        gap = _draw_gap(draws, health)
+        low, high = GAPS[gap][0]
+        day += timedelta(days=low + draws.below(high - low))
+        hidden = _next_state(draws, health, gap, hidden, number)
+        yield Visit(number, day, _reported(draws, hidden))
+
+
+def _draw_gap(draws: Draws, health: int) -> str:
+    """Whether the next visit is near, mid or far in time."""
+    names = tuple(GAPS)
+    return names[draws.weighted([GAPS[name][1][health] for name in names])]
+
+
+def _first_state(draws: Draws, health: int) -> tuple[Finding, ...]:
+    """What a patient brings to the first visit."""
+    return tuple(
+        begin(draws, kind, onset=1) for kind in KINDS.values() if draws.chance(kind.rates[health] / 1000)
+    )
+
+
+def begin(draws: Draws, kind: Kind, *, onset: int, course: Course = "") -> Finding:
+    """A finding of this kind as it first shows itself."""
+    side: Side = draws.pick(kind.sides) if kind.sides else ""
+    severity: Severity = SEVERITIES[draws.weighted(SEVERITY_WEIGHTS)] if kind.graded else ""
+    return Finding(kind.name, side, severity, _place(draws, kind, side), onset, course)
+
+
+def _place(draws: Draws, kind: Kind, side: Side) -> str:
+    """Where it lies; what is on both sides lies at the bases or nowhere in particular."""
+    if not kind.places:
+        return ""
+    place = draws.pick(kind.places)
+    return place if side != "bilateral" or place in ("basilar", "apical", "perihilar") else ""
+
+
+def _next_state(
+    draws: Draws, health: int, gap: str, hidden: tuple[Finding, ...], number: int
+) -> tuple[Finding, ...]:
+    """The hidden state one visit later: what was there moves on, and new things begin."""
+    old = {finding.kind: finding for finding in hidden if finding.present}
+    later = []
+    for kind in KINDS.values():
+        if kind.name in old:
+            later.append(_evolve(draws, kind, gap, old[kind.name]))
+        elif draws.chance(_onset_rate(kind, health, gap)):
+            later.append(begin(draws, kind, onset=number, course="new"))
+    return tuple(later)
+
+
+def _onset_rate(kind: Kind, health: int, gap: str) -> float:
+    """How likely a finding is to begin between two visits."""
+    share = CHRONIC_ONSET[gap] if kind.group == "chronic" else ONSET[gap]
+    return share * kind.rates[health] / 1000
+
+
+def _evolve(draws: Draws, kind: Kind, gap: str, finding: Finding) -> Finding:
+    """What has become of a finding."""
+    if kind.group == "device":
+        return _evolve_device(draws, kind, gap, finding)
+    if kind.group == "chronic":
+        grows = kind.graded and draws.chance(CHRONIC_WORSENS[gap])
+        return regrade(finding, "worse" if grows else "stable")
+    course = ACUTE_COURSES[draws.weighted(COURSE_OF_ACUTE[gap])]
+    if not kind.graded and course in ("improved", "worse"):
+        course = "stable"
+    return regrade(finding, course)
+
+
+def _evolve_device(draws: Draws, kind: Kind, gap: str, finding: Finding) -> Finding:
+    """A device is taken out, moved, or stays as it was."""
+    if draws.chance(FAREWELL[gap]):
+        return replace(finding, course="resolved")
+    if draws.chance(MOVES):
+        others = [place for place in kind.places if place != finding.place]
+        return replace(finding, place=draws.pick(others), course="moved")
+    return replace(finding, course="stable")
+
+
+def regrade(finding: Finding, course: Course) -> Finding:
+    """The finding after this course, one grade up or down where there is one.
+
+    >>> regrade(Finding("cardiomegaly", severity="mild"), "worse").severity
+    'moderate'
+    """
+    step = {"worse": 1, "improved": -1}.get(course, 0)
+    if not finding.severity or not step:
+        return replace(finding, course=course)
+    grade = SEVERITIES.index(finding.severity) + step
+    return replace(finding, severity=SEVERITIES[min(max(grade, 0), 2)], course=course)
+
+
+def _reported(draws: Draws, hidden: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The part of the hidden state that is worth a word on this visit."""
+    return tuple(finding for finding in hidden if draws.chance(_worth(finding)))
+
+
+def _worth(finding: Finding) -> float:
+    """How likely a finding is to be worth a word."""
+    if not finding.present:
+        return TOLD
+    incidental = KINDS[finding.kind].incidental and not finding.changed
+    return SEEN if incidental else 1.0

@@ -1,0 +1,122 @@
+"""The cohort as records: transitions to fill a bank with, queries to select in.
+
+Patients come one at a time and none is kept, so a cohort of any size streams.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tabon.data.simulate.drafts import Prior, write_draft
+from tabon.data.simulate.draws import Draws
+from tabon.data.simulate.evidence import gather
+from tabon.data.simulate.patients import Patient, Visit, simulate_patient
+from tabon.data.simulate.report_text import Reader, Writing, draw_reader, spoken
+from tabon.data.simulate.sections import NOTHING, write_report
+from tabon.data.simulate.settings import SPLITS, SimulationSettings, Split, split_of
+from tabon.data.simulate.state import facts
+from tabon.errors import BadInputError
+
+HOME = 0.4  # how often a visit is read by the patient's first reader
+ECHO_OWN, ECHO_OTHER = 0.3, 0.1  # how often a reader takes over an own, or a colleague's, sentence
+WORDS_STREAM, EVIDENCE_STREAM, DRAFT_STREAM = 1, 2, 3  # 0 is the patient's history
+
+Record = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Exam:
+    """A visit with its report and its reader."""
+
+    visit: Visit
+    reader: Reader
+    writing: Writing
+
+
+def simulate_transitions(settings: SimulationSettings, split: Split) -> Iterator[Record]:
+    """All transitions of a split: consecutive visits of one patient, with their true states.
+
+    >>> record = next(simulate_transitions(SimulationSettings(patients=10), "train"))
+    >>> list(record)[:4], record["patient"]
+    (['id', 'patient', 'prior', 'current'], 'sim-000000')
+    """
+    for patient in _patients(settings, split):
+        for prior, current in pairwise(_exams(settings.seed, patient)):
+            yield _transition(patient, prior, current, split)
+
+
+def simulate_queries(settings: SimulationSettings, split: Split = "test") -> Iterator[Record]:
+    """All queries of a split: a prior, K drafts with their errors and states, the reference.
+
+    >>> settings = SimulationSettings(patients=30, num_candidates=3)
+    >>> query = next(simulate_queries(settings))
+    >>> len(query["candidates"]), sorted(query["candidates"][0])
+    (3, ['errors', 'state', 'text'])
+    """
+    for patient in _patients(settings, split):
+        for prior, current in pairwise(_exams(settings.seed, patient)):
+            yield _query(patient, prior, current, settings)
+
+
+def _patients(settings: SimulationSettings, split: Split) -> Iterator[Patient]:
+    """The patients of a split, one at a time."""
+    if split not in SPLITS:
+        raise BadInputError(f"split is {split!r}; give one of {', '.join(SPLITS)}")
+    for index in range(settings.patients):
+        if split_of(index, settings.splits) == split:
+            yield simulate_patient(settings.seed, index)
+
+
+def _exams(seed: int, patient: Patient) -> Iterator[Exam]:
+    """The patient's visits as they were read and written, in order."""
+    draws = Draws(seed, patient.index, WORDS_STREAM)
+    home = draw_reader(draws, seed)
+    last: Exam | None = None
+    for visit in patient.visits:
+        reader = home if last is None or draws.chance(HOME) else draw_reader(draws, seed)
+        last = Exam(visit, reader, _report(visit, reader, draws, last))
+        yield last
+
+
+def _report(visit: Visit, reader: Reader, draws: Draws, last: Exam | None) -> Writing:
+    """The reader's report of a visit, with the last report at hand."""
+    echoes = NOTHING if last is None else last.writing.echoes()
+    echo = ECHO_OWN if last is not None and last.reader == reader else ECHO_OTHER
+    return write_report(spoken(visit.findings, draws), reader, draws, echoes=echoes, echo=echo)
+
+
+def _transition(patient: Patient, prior: Exam, current: Exam, split: Split) -> Record:
+    """One line of a transitions file."""
+    return {
+        "id": _id(patient, current),
+        "patient": patient.name,
+        "prior": prior.writing.record(),
+        "current": current.writing.record(),
+        "prior_date": prior.visit.day.isoformat(),
+        "current_date": current.visit.day.isoformat(),
+        "view": patient.view,
+        "split": split,
+        "state": {"prior": facts(prior.visit.findings), "current": facts(current.visit.findings)},
+    }
+
+
+def _query(patient: Patient, prior: Exam, current: Exam, settings: SimulationSettings) -> Record:
+    """One line of a queries file."""
+    path = (settings.seed, patient.index)
+    number = current.visit.number
+    evidence = gather(Draws(*path, EVIDENCE_STREAM, number), prior.visit, current.visit, patient.health)
+    known = Prior(prior.writing, prior.reader)
+    streams = (Draws(*path, DRAFT_STREAM, number, j) for j in range(settings.num_candidates))
+    return {
+        "id": _id(patient, current),
+        "patient": patient.name,
+        "prior": prior.writing.record(),
+        "candidates": [write_draft(evidence, known, draws, settings).record() for draws in streams],
+        "reference": current.writing.record(),
+        "state": facts(current.visit.findings),
+    }
+
+
+def _id(patient: Patient, current: Exam) -> str:
+    """The id of the transition into a visit."""
+    return f"{patient.name}-{current.visit.number}"

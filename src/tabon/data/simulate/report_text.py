@@ -1,0 +1,247 @@
+"""How a radiologist, or a language model, puts a state into words.
+
+A reader has a favourite wherever there is a choice (the house style). A report
+is written either all in favourites, as with a macro, or with a mixture, and a
+sentence of the patient's prior report may be taken over as it stands.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from tabon.data.simulate.catalogue import KINDS
+from tabon.data.simulate.draws import Draws
+from tabon.data.simulate.phrases import PhraseBook, Phrases, Words, phrase_book
+from tabon.data.simulate.state import SEVERITIES, Finding
+
+READERS = 40
+READERS_STREAM = 2**31  # beyond every patient's index
+MACRO = 0.54  # how often normal regions are written all in favourites
+LOYALTY = 0.4  # how often a single choice is the favourite otherwise
+SAY_STABLE = {"chronic": 0.35, "acute": 0.8, "device": 0.6}
+_MASK = 2**64 - 1
+_VOWELS = tuple("aeiou")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Someone who writes reports; `salt` decides all favourites."""
+
+    salt: int
+    machine: bool = False
+
+    def favourite(self, number: int, options: int) -> int:
+        """The favourite at choice `number`; earlier options are favourites more often."""
+        mixed = (self.salt ^ (number * 0x9E3779B97F4A7C15)) & _MASK
+        mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
+        return min((mixed >> 40) % options, (mixed & 0xFFFFFF) % options)
+
+    @property
+    def normals(self) -> Mapping[str, Phrases]:
+        """The phrases for normal regions that this reader uses."""
+        return phrase_book().machine if self.machine else phrase_book().house
+
+
+MACHINE = Reader(salt=0, machine=True)
+
+
+@cache
+def readers(seed: int) -> tuple[Reader, ...]:
+    """The readers of a simulated hospital."""
+    draws = Draws(seed, READERS_STREAM)
+    return tuple(Reader(draws.below(2**53)) for _ in range(READERS))
+
+
+def draw_reader(draws: Draws, seed: int) -> Reader:
+    """One reader; the first ones read more than the last ones."""
+    return readers(seed)[draws.weighted(range(READERS, 0, -1))]
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """A reader at work on one report."""
+
+    reader: Reader
+    draws: Draws
+    loyalty: float
+
+    def choose(self, number: int, options: int) -> int:
+        """Choose among options: the favourite, or any."""
+        if options == 1:
+            return 0
+        if self.loyalty == 1.0 or self.draws.chance(self.loyalty):
+            return self.reader.favourite(number, options)
+        return self.draws.below(options)
+
+    def speak(self, phrases: Phrases) -> str:
+        """One way to say it, with its slots still open."""
+        template = phrases.templates[self.choose(phrases.number, len(phrases.templates))]
+        return "".join(part.options[self.choose(part.number, len(part.options))] for part in template)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence, what it is about, and the finding that it states."""
+
+    topic: str
+    text: str
+    about: Finding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """A report as it was written."""
+
+    findings: tuple[Sentence, ...]
+    impression: tuple[Sentence, ...]
+
+    def record(self) -> dict[str, str]:
+        """The report as text by section."""
+        return {"findings": _join(self.findings), "impression": _join(self.impression)}
+
+    def said(self) -> tuple[Finding, ...]:
+        """The findings that the report states, each once."""
+        stated = [sentence.about for sentence in self.findings + self.impression if sentence.about]
+        return tuple({finding.kind: finding for finding in stated}.values())
+
+    def echoes(self) -> dict[str, str]:
+        """Its sentences by topic, for a later report to take over."""
+        return {sentence.topic: sentence.text for sentence in self.findings + self.impression}
+
+
+def _join(sentences: Iterable[Sentence]) -> str:
+    """The sentences as one paragraph."""
+    return " ".join(sentence.text for sentence in sentences)
+
+
+def spoken(findings: Iterable[Finding], draws: Draws) -> tuple[Finding, ...]:
+    """The findings as they will be put: that nothing changed is often left unsaid."""
+    return tuple(
+        replace(finding, course="")
+        if finding.course == "stable" and not _says_stable(finding, draws)
+        else finding
+        for finding in findings
+    )
+
+
+def _says_stable(finding: Finding, draws: Draws) -> bool:
+    """Whether a stable finding is called stable."""
+    return draws.chance(SAY_STABLE[KINDS[finding.kind].group])
+
+
+def polish(text: str) -> str:
+    """Single spaces, no space before a stop, a capital at the start.
+
+    >>> polish("the  aorta is tortuous .")
+    'The aorta is tortuous.'
+    """
+    text = " ".join(text.split()).replace(" ,", ",").replace(" .", ".")
+    return text[:1].upper() + text[1:]
+
+
+def say_finding(finding: Finding, phrases: Phrases, voice: Voice) -> str:
+    """One sentence about a finding."""
+    text, book = voice.speak(phrases), phrase_book()
+    slots = noun_slots(finding, book.kinds[finding.kind], voice)
+    slots["ago"] = voice.speak(book.ago) if "{ago}" in text else ""
+    slots["tail"] = voice.speak(book.tail) if "{tail}" in text else ""
+    slots["cm"] = f"{2 + voice.draws.below(5)}.{voice.draws.below(10)}" if "{cm}" in text else ""
+    slots["mm"] = str(3 + voice.draws.below(10)) if "{mm}" in text else ""
+    return polish(text.format_map(slots))
+
+
+def noun_slots(finding: Finding, words: Words, voice: Voice) -> dict[str, str]:
+    """The noun phrase of a finding and its pieces."""
+    plural = words.plural or (finding.side == "bilateral" and not words.mass)
+    noun = voice.speak(words.noun) + ("s" if plural and not words.plural else "")
+    grade, adverb = _grade_words(finding, words, voice)
+    device = KINDS[finding.kind].region == "devices"
+    phrase = " ".join(filter(None, [grade, finding.side, "" if device else finding.place, noun]))
+    return {
+        "np": phrase,
+        "a_np": phrase if plural or words.mass else f"{_article(phrase)} {phrase}",
+        "bare": f"{finding.side} {noun}",
+        "is": "are" if plural else "is",
+        "has": "have" if plural else "has",
+        "grade": grade,
+        "adverb": adverb,
+        "side": finding.side,
+        "place": finding.place,
+    }
+
+
+def _grade_words(finding: Finding, words: Words, voice: Voice) -> tuple[str, str]:
+    """The severity as an adjective and as an adverb."""
+    if not finding.severity:
+        return "", ""
+    rank = SEVERITIES.index(finding.severity)
+    return voice.speak(words.grades[rank]), voice.speak(words.adverbs[rank])
+
+
+def _article(phrase: str) -> str:
+    """The article that goes with a countable noun phrase."""
+    return "an" if phrase.lower().startswith(_VOWELS) else "a"
+
+
+def findings_phrases(finding: Finding, book: PhraseBook, draws: Draws) -> Phrases:
+    """The phrases for a finding in the findings section."""
+    own = book.kinds[finding.kind].present
+    if finding.course == "" and own is not None and draws.chance(0.7):
+        return own
+    if KINDS[finding.kind].region == "devices" and finding.course in book.devices:
+        return book.devices[finding.course]
+    return book.findings[finding.course]
+
+
+def topic_of(section: str, finding: Finding) -> str:
+    """What a sentence about this finding is about: two equal topics can share a sentence."""
+    fields = (section, finding.kind, finding.side, finding.severity, finding.place, finding.course)
+    return "/".join(fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Pen:
+    """A voice for findings, one for normal regions, and the prior's sentences at hand."""
+
+    findings: Voice
+    normals: Voice
+    echoes: Mapping[str, str]
+    echo: float  # how often a sentence of the prior is taken over
+
+    def again(self, topic: str) -> str:
+        """The prior's sentence on the topic, or nothing."""
+        found = self.echoes.get(topic, "")
+        return found if found and self.findings.draws.chance(self.echo) else ""
+
+    def state(self, section: str, finding: Finding) -> Sentence:
+        """A sentence about a finding."""
+        book, topic = phrase_book(), topic_of(section, finding)
+        phrases = (
+            book.impression[finding.course]
+            if section == "impression"
+            else findings_phrases(finding, book, self.findings.draws)
+        )
+        text = self.again(topic) or say_finding(finding, phrases, self.findings)
+        return Sentence(topic, text, finding)
+
+    def normal(self, topic: str) -> Sentence:
+        """A sentence about what is as it should be."""
+        phrases = self.normals.reader.normals[topic]
+        return Sentence(topic, self.again(topic) or polish(self.normals.speak(phrases)))
+
+
+def take_pen(reader: Reader, draws: Draws, *, echoes: Mapping[str, str], echo: float) -> Pen:
+    """Settle how strictly the reader keeps to favourites in this report."""
+    loyalty = 1.0 if draws.chance(MACRO) else LOYALTY
+    return Pen(Voice(reader, draws, LOYALTY), Voice(reader, draws, loyalty), echoes, echo)
+
+
+def interleave(
+    order: Sequence[str], stated: Mapping[str, list[Sentence]], pen: Pen, normals: Mapping[str, str]
+) -> Iterator[Sentence]:
+    """Region by region: what is there, then what is normal."""
+    for region in order:
+        yield from stated.get(region, ())
+        if region in normals:
+            yield pen.normal(normals[region])

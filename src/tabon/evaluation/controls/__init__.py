@@ -1,0 +1,14 @@
+"""Honest controls: what a selector is worth when one thing about it is changed."""
+
+from tabon.evaluation.controls.conditions import CONDITIONS
+from tabon.evaluation.controls.runner import run_controls
+from tabon.evaluation.controls.trial import DEFAULT_SCORES, DEFAULT_SELECTORS, ControlSettings, Doors
+
+__all__ = [
+    "CONDITIONS",
+    "DEFAULT_SCORES",
+    "DEFAULT_SELECTORS",
+    "ControlSettings",
+    "Doors",
+    "run_controls",
+]

@@ -1,0 +1,340 @@
+"""What is changed about a selection, one thing at a time, and what was then chosen."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from types import MappingProxyType
+
+from tabon.encoders import Encoder
+from tabon.encoders.sentence_store import SentenceStore
+from tabon.errors import EncoderError, MissingExtraError, TabonError
+from tabon.evaluation import Picks
+from tabon.evaluation.controls.banks import (
+    Recut,
+    SizedBank,
+    clauses,
+    encoded_anew,
+    nested_banks,
+    other_sections,
+    recut,
+    whole_section,
+)
+from tabon.evaluation.controls.picks import ControlSelector, Reader, as_split, in_lots
+from tabon.evaluation.controls.shuffles import other_priors
+from tabon.evaluation.neighbour_curve import pick_with
+from tabon.evaluation.picks import NOTHING
+from tabon.method.bank import TransitionBank
+from tabon.method.selection import Selection
+from tabon.selectors import Scorer, Selector, load_scorer
+from tabon.text.records import Query
+from tabon.text.reports import SECTIONS
+
+DRAFTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+NEIGHBOURS = (1, 2, 3, 5, 10, 20, 50)
+HISTORY = 0.5
+RIGHT = "right prior"
+OTHER = "other patient's prior"
+NONE = "no prior"
+
+PLAIN = frozenset({"consensus", "modex", "longest", "shortest", "first", "random", "log-probability"})
+NO_PRIOR = PLAIN | {"report-space"}  # selectors that never look at the prior
+NO_BANK = PLAIN | {"nearest-prior"}  # selectors that never look at the bank
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What a selector chose under one condition."""
+
+    selector: str  # "novelty/min"
+    group: str  # a key of CONDITIONS
+    label: str  # "other patient's prior"
+    picks: tuple[Picks, ...]  # one for each seed; the row is their mean
+    x: int | None = None  # its place on a curve
+    drafts: int | None = None  # only so many drafts of each study count
+    studies: frozenset[str] | None = None  # only these count
+    like_length: bool = False  # compared with drafts of like length, not with all
+
+    @property
+    def comparable(self) -> bool:
+        """Say whether the row stands on the same studies, drafts and baseline as the right prior's."""
+        return self.drafts is None and self.studies is None and not self.like_length
+
+    @property
+    def method(self) -> str:
+        """Return the name of the row in results."""
+        return f"{self.selector} | {self.label}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A condition that could not be tried, and why."""
+
+    selector: str
+    group: str
+    label: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trial:
+    """One selector, the queries it is tried on, and all that the conditions need."""
+
+    name: str  # what `--selector` calls it
+    bank: TransitionBank
+    queries: tuple[Query, ...]
+    encoder: Encoder  # the bank's
+    reader: Reader = field(default_factory=Reader)
+    other_encoder: Callable[[], Encoder] | None = None
+    store: SentenceStore | None = None
+    seed: int = 0
+    shuffles: int = 5
+    allow_bank_patients: bool = False
+
+    @property
+    def selector(self) -> str:
+        """Return the name in tables: the paper's methods as the paper has them, such as novelty/min."""
+        return self.name.removeprefix("transition:")
+
+    @property
+    def kind(self) -> str:
+        """Return the name without its variant."""
+        return self.name.partition(":")[0]
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """Load the selector on the bank, once."""
+        return load_scorer(self.name, self.bank)
+
+    def chosen(  # each is one thing that a condition changes
+        self,
+        control: str,
+        *,
+        queries: Sequence[Query] | None = None,
+        bank: TransitionBank | None = None,
+        encoder: Encoder | None = None,
+        cut: Recut = as_split,
+        history: float = 0.0,
+    ) -> Picks:
+        """Choose with one thing changed; `control` names it in the signature."""
+        selector = ControlSelector(
+            bank or self.bank,
+            self.scorer if bank is None else load_scorer(self.name, bank),
+            encoder=encoder or self.encoder,
+            reader=self.reader,
+            cut=cut,
+            history=history,
+            store=self.store,
+            allow_bank_patients=self.allow_bank_patients,
+        )
+        asked = self.queries if queries is None else queries
+        signature = f"{selector.signature}|control:{control}" if control else selector.signature
+        return picks_of(self.selector, asked, selector.select_many(asked), signature)
+
+    def right(self) -> Row:
+        """Choose as it should be done."""
+        return self.row("prior", RIGHT, self.chosen(""))
+
+    def row(self, group: str, label: str, *picks: Picks) -> Row:
+        """Return a row of this selector."""
+        return Row(selector=self.selector, group=group, label=label, picks=picks)
+
+    def left_out(self, group: str, label: str, error: object) -> LeftOut:
+        """Say why a condition is not there."""
+        return LeftOut(selector=self.selector, group=group, label=label, reason=str(error))
+
+
+Condition = Callable[[Trial, Picks], Iterator[Row | LeftOut]]  # the picks with the right prior are given
+
+
+def picks_of(method: str, queries: Sequence[Query], selections: Sequence[Selection], signature: str) -> Picks:
+    """Return selections as picks."""
+    chosen = {
+        query.id: NOTHING if selection.selected is None else selection.selected
+        for query, selection in zip(queries, selections, strict=True)
+    }
+    return Picks(method=method, signature=signature, chosen=chosen, distances={})
+
+
+def with_priors(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+    """Choose with other patients' priors and, where that can be, with none."""
+    del right
+    if trial.kind not in NO_PRIOR:
+        try:
+            yield trial.row("prior", OTHER, *_shuffled(trial))
+        except TabonError as error:
+            yield trial.left_out("prior", OTHER, error)
+    if not trial.scorer.needs_prior:
+        bare = [replace(query, priors=()) for query in trial.queries]
+        yield trial.row("prior", NONE, trial.chosen("no-prior", queries=bare))
+
+
+def _shuffled(trial: Trial) -> Iterator[Picks]:
+    """Yield the picks with other patients' priors, one for each seed."""
+    for number in range(trial.shuffles):
+        seed = trial.seed + number
+        yield trial.chosen(f"other-prior-{seed}", queries=other_priors(trial.queries, seed))
+
+
+def with_other_section(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+    """Score findings against the changes of impressions, and impressions against those of findings."""
+    del right
+    if trial.kind not in NO_BANK:
+        label = "other section's bank"
+        yield from _tried(
+            trial, "section", label, lambda: trial.chosen("other-section", bank=other_sections(trial.bank))
+        )
+
+
+def with_fewer_patients(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+    """Choose with banks of 1/64, 1/32, … of the patients, each within the next, and with the whole bank."""
+    if trial.kind in NO_BANK:
+        return
+    for sized in nested_banks(trial.bank, trial.seed):
+        label = "the whole bank" if sized.share == 1 else f"{Fraction(sized.share)} of the bank's patients"
+        for row in _tried(trial, "bank-size", label, partial(_sized, trial, right, sized)):
+            yield replace(row, x=sized.patients) if isinstance(row, Row) else row
+
+
+def _sized(trial: Trial, right: Picks, sized: SizedBank) -> Picks:
+    """Choose with one of the nested banks; the largest is the bank itself."""
+    if sized.share == 1:
+        return right
+    return trial.chosen(f"bank-{Fraction(sized.share)}", bank=sized.bank)
+
+
+def with_fewer_drafts(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+    """Choose among the first 2, 3, … drafts of each study, up to 64 or all there are."""
+    most = min(max((len(query.candidates) for query in trial.queries), default=0), DRAFTS[-1])
+    everyone = all(len(query.candidates) <= most for query in trial.queries)
+    for count in sorted({most, *(count for count in DRAFTS if count < most)} - {0, 1}):
+        whole = count == most and everyone
+        picks = right if whole else trial.chosen(f"drafts-{count}", queries=_first(trial.queries, count))
+        yield replace(trial.row("drafts", f"{count} drafts", picks), x=count, drafts=count)
+
+
+def _first(queries: Sequence[Query], count: int) -> list[Query]:
+    """Return the queries with their first drafts alone."""
+    return [
+        replace(query, candidates=query.candidates[:count], draft_facts=query.draft_facts[:count])
+        for query in queries
+    ]
+
+
+def with_other_neighbours(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+    """Choose by the mean of the nearest 1, 2, … 50 transitions (paper's methods); 1 is `min`."""
+    del right
+    if trial.kind != "transition":
+        return
+    distance = trial.selector.partition("/")[0] or "novelty"
+    sizes = [len(trial.bank.pairs[section].present()) for section in SECTIONS]
+    counts = [count for count in NEIGHBOURS if count <= min(size for size in sizes if size)]
+    selector = Selector(
+        trial.bank,
+        distance=distance,
+        aggregate="knn",
+        num_neighbours=counts[-1],
+        encoder=trial.encoder,
+        store=trial.store,
+        allow_bank_patients=trial.allow_bank_patients,
+    )
+    found = [one for lot in in_lots(trial.queries) for one in selector.select_many(lot)]
+    for count in counts:
+        chosen = [replace(selection, selected=pick_with(selection, count)) for selection in found]
+        signature = f"{selector.signature}|control:neighbours-{count}"
+        picks = picks_of(trial.selector, trial.queries, chosen, signature)
+        yield replace(trial.row("neighbours", f"knn, k = {count}", picks), x=count)
+
+
+def with_other_encoder(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+    """Embed the bank and the queries with another encoder."""
+    del right
+    if trial.other_encoder is None:
+        return
+    try:
+        encoder = trial.other_encoder()
+    except (EncoderError, MissingExtraError) as error:
+        yield trial.left_out("encoder", "another encoder", error)
+        return
+    if encoder.fingerprint == trial.encoder.fingerprint:
+        yield trial.left_out("encoder", "another encoder", "it is the bank's own; name another one")
+        return
+    label = f"encoder {encoder.fingerprint.encoder}"
+    bank = encoded_anew(trial.bank, encoder, trial.store)
+    yield from _tried(
+        trial, "encoder", label, lambda: trial.chosen("other-encoder", bank=bank, encoder=encoder)
+    )
+
+
+def with_other_pieces(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+    """Take a whole section as one sentence, or clauses as sentences."""
+    del right
+    for label, control, cut in (
+        ("whole section as one sentence", "whole-section", whole_section),
+        ("clauses as sentences", "clauses", clauses),
+    ):
+        yield from _tried(trial, "splitter", label, partial(_in_pieces, trial, control, cut))
+
+
+def _in_pieces(trial: Trial, control: str, cut: Recut) -> Picks:
+    """Choose with the bank's and the queries' sentences cut in another way."""
+    bank = recut(trial.bank, cut, trial.encoder, trial.store)
+    return trial.chosen(control, bank=bank, cut=cut)
+
+
+def with_like_length(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+    """Compare the picks with drafts of like length only."""
+    row = trial.row("length", "against drafts of like length", right)
+    yield replace(row, like_length=True)
+
+
+def with_history(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+    """Weigh older priors too, in the studies that have several; right prior is the newest alone."""
+    del right
+    several = frozenset(query.id for query in trial.queries if len(query.priors) > 1)
+    if several and trial.kind not in NO_PRIOR:
+        picks = trial.chosen(f"history-{HISTORY:g}", history=HISTORY)
+        yield replace(trial.row("history", f"all priors, history {HISTORY:g}", picks), studies=several)
+
+
+def _tried(trial: Trial, group: str, label: str, choose: Callable[[], Picks]) -> Iterator[Row | LeftOut]:
+    """Yield the row, or why there is none: a bank may be too small for a method."""
+    try:
+        yield trial.row(group, label, choose())
+    except TabonError as error:
+        yield trial.left_out(group, label, error)
+
+
+CONDITIONS: Mapping[str, Condition] = MappingProxyType(
+    {
+        "prior": with_priors,
+        "section": with_other_section,
+        "length": with_like_length,
+        "encoder": with_other_encoder,
+        "splitter": with_other_pieces,
+        "history": with_history,
+        "bank-size": with_fewer_patients,
+        "drafts": with_fewer_drafts,
+        "neighbours": with_other_neighbours,
+    }
+)
+GROUP_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "prior": "Prior",
+        "section": "Section of the bank",
+        "length": "Length",
+        "encoder": "Encoder",
+        "splitter": "Splitter",
+        "history": "Several priors",
+        "bank-size": "Bank size",
+        "drafts": "Drafts (K)",
+        "neighbours": "Neighbours (k)",
+    }
+)
+CURVES: Mapping[str, tuple[str, str]] = MappingProxyType(  # name and x of the groups that are curves
+    {
+        "bank-size": ("bank-size curve", "patients in the bank"),
+        "drafts": ("K-curve", "drafts (K)"),
+        "neighbours": ("k-curve", "neighbours (k)"),
+    }
+)

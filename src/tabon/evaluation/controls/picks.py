@@ -1,0 +1,96 @@
+"""Any selector under changed circumstances; texts are split and embedded once for all of them."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tabon.encoders import Encoder
+from tabon.encoders.sentence_store import SentenceStore
+from tabon.evaluation.controls.banks import Recut, Sentences
+from tabon.method.bank import TransitionBank
+from tabon.method.selection import Selection
+from tabon.method.sentence_sets import embed
+from tabon.selectors import Batch, Scorer, Selector
+from tabon.text.records import Query
+from tabon.text.reports import SECTIONS, Report, Section
+from tabon.text.sentences import split_sentences
+
+QUERIES_AT_ONCE = 256
+
+
+class Reader:
+    """Splits no text twice."""
+
+    def __init__(self) -> None:
+        """Begin with nothing read."""
+        self._sentences: dict[str, Sentences] = {}
+
+    def sections(self, report: Report, cut: Recut) -> dict[Section, Sentences]:
+        """Return both sections of a report in pieces."""
+        return {section: cut(self._split(report.section(section))) for section in SECTIONS}
+
+    def _split(self, text: str) -> Sentences:
+        """Return a section's sentences."""
+        if text not in self._sentences:
+            self._sentences[text] = split_sentences(text)
+        return self._sentences[text]
+
+
+class ControlSelector(Selector):
+    """A selector whose reports are cut into other pieces than sentences.
+
+    `bank` must be cut the same way.
+    """
+
+    def __init__(  # noqa: PLR0913  # what a pool selector has, and how texts are read
+        self,
+        bank: TransitionBank,
+        scorer: Scorer,
+        *,
+        encoder: Encoder,
+        reader: Reader,
+        cut: Recut,
+        history: float = 0.0,
+        store: SentenceStore | None = None,
+        allow_bank_patients: bool = False,
+    ) -> None:
+        """Keep how texts are read."""
+        super().__init__(
+            bank,
+            scorer,
+            history=history,
+            encoder=encoder,
+            store=store,
+            allow_bank_patients=allow_bank_patients,
+        )
+        self._reader, self._cut = reader, cut
+
+    def select_many(self, queries: Sequence[Query]) -> list[Selection]:
+        """Choose for many queries, some hundred at a time."""
+        return [
+            selection
+            for lot in in_lots(queries)
+            for selection in super(ControlSelector, self).select_many(lot)
+        ]
+
+    def batch(self, queries: Sequence[Query]) -> Batch:
+        """Cut and embed every report."""
+        priors = tuple(self._reader.sections(query.prior, self._cut) for query in queries)
+        drafts = tuple(
+            self._reader.sections(draft, self._cut) for query in queries for draft in query.candidates
+        )
+        pieces = {piece for report in (*priors, *drafts) for section in report.values() for piece in section}
+        table = embed(pieces, self.encoder, known=self.bank.known_sentences, store=self.store)
+        owner = np.repeat(np.arange(len(queries)), [len(query.candidates) for query in queries])
+        return Batch(tuple(queries), priors, drafts, owner.astype(np.int64), table)
+
+
+def as_split(sentences: Sentences) -> Sentences:
+    """Return sentences as they are."""
+    return sentences
+
+
+def in_lots(queries: Sequence[Query]) -> Iterator[Sequence[Query]]:
+    """Cut queries into lots of bounded size."""
+    for start in range(0, len(queries), QUERIES_AT_ONCE):
+        yield queries[start : start + QUERIES_AT_ONCE]

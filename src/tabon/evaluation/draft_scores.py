@@ -1,0 +1,119 @@
+"""The study × draft × statistic table of one metric in one section of one run."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabon.evaluation.cases import Case, Part, states
+from tabon.metrics.protocol import Metric, Pair, Score, Statistics, mean_of
+from tabon.metrics.store import MeasurementStore, Progress, measure_pairs
+from tabon.text.reports import Section
+
+STATE = "state-f1"
+STATE_SIGNATURE = "state-f1|facts:simulated"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """What every draft of every study is worth.
+
+    `statistics` is (studies, K, statistics); `there` says which drafts exist.
+    """
+
+    scores: tuple[Score, ...]
+    signature: str
+    statistics: Statistics
+    there: NDArray[np.bool_]
+
+    def per_draft(self) -> Statistics:
+        """Return each score of each single draft, (studies, K, scores); NaN where there is no draft."""
+        ones = np.ones(self.there.shape)
+        values = np.stack([score.value(self.statistics, ones) for score in self.scores], axis=-1)
+        return np.where(self.there[..., None], values, np.nan)
+
+    def expected(self) -> Statistics:
+        """Return the statistics of a uniform pick in expectation, (studies, statistics)."""
+        weights = self.there / self.there.sum(axis=1, keepdims=True)
+        rows: Statistics = np.einsum("sk,skc->sc", weights, self.statistics)
+        return rows
+
+    def picked(self, picks: NDArray[np.intp]) -> Statistics:
+        """Return the statistics of one draft a study; -1 is worth the expected random pick."""
+        rows: Statistics = np.take_along_axis(self.statistics, np.maximum(picks, 0)[:, None, None], axis=1)[
+            :, 0
+        ]
+        return np.where((picks < 0)[:, None], self.expected(), rows)
+
+
+def measure_section(
+    metric: Metric,
+    cases: Sequence[Case],
+    section: Section,
+    *,
+    store: MeasurementStore | None = None,
+    progress: Progress | None = None,
+) -> Measured:
+    """Measure one section of every draft of every study."""
+    there = drafts_there(cases)
+    pairs = [
+        Pair(
+            reference=case.reference.section(section),
+            candidate=draft.section(section),
+            prior=case.query.prior.section(section),
+        )
+        for case in cases
+        for draft in case.query.candidates
+    ]
+    rows = measure_pairs(metric, pairs, store=store, progress=progress)
+    return Measured(metric.scores, metric.signature, _spread(rows, there), there)
+
+
+def state_f1(described: Iterable[str], truth: Iterable[str]) -> float:
+    """F1 of the facts that a report describes against the true ones.
+
+    Args:
+        described: the facts that a report states.
+        truth: the facts that hold.
+
+    Returns:
+        2 |described ∩ truth| / (|described| + |truth|), in [0, 1]; 1 when both
+        are empty (a normal report of a normal chest). Facts count once.
+
+    >>> state_f1(["scoliosis"], ["scoliosis", "scoliosis: mild"])
+    0.6666666666666666
+    >>> state_f1([], [])
+    1.0
+    """
+    said, true = set(described), set(truth)
+    total = len(said) + len(true)
+    return 2 * len(said & true) / total if total else 1.0
+
+
+def measure_states(cases: Sequence[Case]) -> Measured | None:
+    """Measure state-F1 where the truth is known, that is on simulated cohorts; None elsewhere."""
+    known = [states(case) for case in cases]
+    if any(pair is None for pair in known):
+        return None
+    there = drafts_there(cases)
+    rows = np.array([[state_f1(draft, truth)] for truth, drafts in filter(None, known) for draft in drafts])
+    return Measured((Score(STATE, mean_of(0)),), STATE_SIGNATURE, _spread(rows, there), there)
+
+
+def drafts_there(cases: Sequence[Case]) -> NDArray[np.bool_]:
+    """Say which drafts exist, (studies, K)."""
+    counts = np.array([len(case.query.candidates) for case in cases])
+    return np.arange(counts.max(initial=0))[None, :] < counts[:, None]
+
+
+def _spread(rows: Statistics, there: NDArray[np.bool_]) -> Statistics:
+    """Put the rows of the drafts that exist into the table."""
+    table = np.zeros((*there.shape, rows.shape[1]))
+    table[there] = rows
+    return table
+
+
+def eligible(cases: Sequence[Case], part: Part) -> list[Case]:
+    """Return the studies whose reference says something in this part."""
+    return [case for case in cases if case.has(part)]

@@ -1,6 +1,0 @@
-"""The paper's grid from one TOML file: run what is missing, write every table."""
-
-from tabon.experiment.plan import Experiment, read_experiment, simulated_experiment
-from tabon.experiment.running import Doors, reproduce
-
-__all__ = ["Doors", "Experiment", "read_experiment", "reproduce", "simulated_experiment"]

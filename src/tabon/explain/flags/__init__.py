@@ -1,0 +1,10 @@
+"""Flags: what in a draft a reader should look at, each with the sentences concerned.
+
+What they are worth on the simulated cohort is in `docs/flags.md`.
+"""
+
+from tabon.explain.flags.check import draft_flags
+from tabon.explain.flags.flag import FLAG_KINDS, Flag, FlagKind
+from tabon.explain.flags.lexicon import is_lasting
+
+__all__ = ["FLAG_KINDS", "Flag", "FlagKind", "draft_flags", "is_lasting"]

@@ -1,0 +1,259 @@
+"""An explanation as plain text, 80 columns wide: words and symbols, no colour."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import wrap
+from types import MappingProxyType
+
+from tabon.explain.alignment import Aligned, Kind
+from tabon.explain.explanation import DraftDistances, Explanation, SectionExplanation, TrainingChange
+from tabon.method.selection import ABSTENTIONS
+
+WIDTH = 80
+RESEARCH_USE = "Research use only; not a medical device."
+MARKS: Mapping[Kind, str] = MappingProxyType({"same": "=", "reworded": "~", "new": "+", "dropped": "-"})
+FLAGS: Mapping[str, str] = MappingProxyType(
+    {  # kind of flag: what it says of a section and of the reports concerned
+        "prior-lacks": "the prior has no {section}; it is left out",
+        "bank-lacks": "the bank has no {section}; it is left out",
+        "draft-lacks": "no {section} in {reports}",
+        "no-change": "no change of the {section} in {reports}",
+        "long-section": "{section} longer than any real one in {reports}",
+    }
+)
+
+
+def explanations_text(explanations: Sequence[Explanation]) -> str:
+    """Return explanations one below the other, then what their numbers rest on."""
+    parts = [explanation_text(explanation) for explanation in explanations]
+    signatures = dict.fromkeys(explanation.signature for explanation in explanations)
+    parts += ["\n".join(_signature(signature)) for signature in signatures if signature]
+    return f"\n\n{'-' * WIDTH}\n\n".join(parts) + f"\n\n{RESEARCH_USE}"
+
+
+def explanation_text(explanation: Explanation) -> str:
+    """Return one explanation as lines of text.
+
+    >>> print(explanation_text(Explanation(id="q1", draft=None, selected=None, num_candidates=0)))
+    q1: no draft was chosen
+    """
+    return "\n".join(line.rstrip() for line in _lines(explanation))
+
+
+def plain(text: str) -> str:
+    r"""Return text without what could steer a terminal or cannot be written: controls, lone surrogates.
+
+    >>> plain("Clear.\x1b[2J")
+    'Clear.?[2J'
+    """
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
+def verdict(explanation: Explanation) -> str:
+    """Say in one sentence which draft was chosen, by how much, or why none was."""
+    if explanation.selected is None:
+        reason = explanation.abstained
+        return "no draft was chosen" + (f": {ABSTENTIONS.get(reason, reason)}" if reason else "")
+    chosen = f"draft {explanation.selected} of {explanation.num_candidates} was chosen"
+    if explanation.runner_up is None or explanation.margin is None:
+        return f"{chosen}; there was no other to choose"
+    if explanation.tied:
+        return f"{chosen}; draft {explanation.runner_up} is as near, and the first of equals is taken"
+    return f"{chosen}, {explanation.margin:.4f} nearer than draft {explanation.runner_up}"
+
+
+def explained(explanation: Explanation) -> str:
+    """Say which draft is explained where it is not the chosen one; else nothing."""
+    if explanation.draft in (None, explanation.selected):
+        return ""
+    behind = "" if explanation.behind is None else f", {explanation.behind:.4f} behind the chosen one"
+    return f"explained here: draft {explanation.draft}{behind}"
+
+
+def flag_lines(flags: Iterable[str]) -> tuple[str, ...]:
+    """Say flags in words, drafts with one trouble together; a flag that is not known stays as it is.
+
+    >>> flag_lines(["no-change:findings:0", "no-change:findings:3", "other:findings"])
+    ('no change of the findings in drafts 0, 3', 'other:findings')
+    """
+    grouped: dict[str, list[str]] = {}
+    for flag in flags:
+        kind, _, rest = flag.partition(":")
+        section, _, draft = rest.partition(":")
+        about = f"{kind}:{section}" if kind in FLAGS and (not draft or draft.isdecimal()) else flag
+        grouped.setdefault(about, []).append(draft)
+    return tuple(_flag_line(about, drafts) for about, drafts in grouped.items())
+
+
+def _flag_line(about: str, drafts: Sequence[str]) -> str:
+    """Say one kind of flag of one section, for the drafts that it concerns."""
+    kind, _, section = about.partition(":")
+    if kind not in FLAGS or ":" in section:
+        return about
+    numbers = [draft for draft in drafts if draft]
+    reports = f"draft{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}" if numbers else "the prior"
+    return FLAGS[kind].format(section=section, reports=reports)
+
+
+def status(explanation: Explanation, draft: int) -> str:
+    """Say what became of a draft: chosen, runner-up, explained, or nothing to say."""
+    if draft == explanation.selected:
+        return "chosen"
+    words = {"runner-up": explanation.runner_up, "explained": explanation.draft}
+    return ", ".join(word for word, number in words.items() if number == draft)
+
+
+def why_no_shares(explanation: Explanation, section: SectionExplanation) -> str:
+    """Say why a section has no shares; nothing where it has, or where the selector never has."""
+    if not explanation.distance or section.shares is not None:
+        return ""
+    if not section.prior:
+        return "The prior lacks this section: there is no change to share out."
+    if not section.current:
+        return "The draft lacks this section: there is no change to share out."
+    return "The change has no direction: there is nothing to share out."
+
+
+def how_near(pair: Aligned) -> str:
+    """Say how far a sentence is from its partner, or from the nearest one, and what turned around."""
+    if pair.kind == "same" or pair.distance is None:
+        return ""
+    near = "distance" if pair.kind == "reworded" else "nearest"
+    turned = f"; says otherwise of {', '.join(pair.turned)}" if pair.turned else ""
+    return f"{near} {pair.distance:.2f}{turned}"
+
+
+def percent(share: float | None) -> str:
+    """Write a share with its sign; nothing where there is none.
+
+    >>> percent(0.4996), percent(-0.0001), percent(None)
+    ('+50%', '0%', '')
+    """
+    if share is None:
+        return ""
+    return f"{round(100 * share):+d}%".replace("+0%", "0%")
+
+
+def number(value: float | None) -> str:
+    """Write a distance; a dash where there is none."""
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _lines(explanation: Explanation) -> Iterator[str]:
+    """Yield the lines of an explanation."""
+    yield from _wrapped(f"{plain(explanation.id)}: {verdict(explanation)}", "")
+    if told := explained(explanation):
+        yield from _wrapped(told, "  ")
+    for line in flag_lines(explanation.flags):
+        yield from _wrapped(plain(line), "  ! ")
+    if explanation.drafts:
+        yield from ("", "Distances, lower is better", *_drafts(explanation))
+    for name, section in explanation.sections.items():
+        yield from ("", *_section(name, section, explanation))
+
+
+def _drafts(explanation: Explanation) -> Iterator[str]:
+    """Yield the table of drafts, and one of parts for each section that has them."""
+    drafts = explanation.drafts
+    sections = list(drafts[0].sections)
+    rows = [
+        (
+            _name(explanation, draft),
+            *(number(draft.sections[name]) + ("*" if name in draft.lacks else " ") for name in sections),
+            number(draft.total),
+        )
+        for draft in drafts
+    ]
+    yield from _table(("draft", *(f"{name} " for name in sections), "total"), rows)
+    if any(draft.lacks for draft in drafts):
+        yield "  * the draft lacks this section"
+    for name in drafts[0].parts:
+        parts = list(drafts[0].parts[name])
+        values = [(_name(explanation, draft), *map(number, draft.parts[name].values())) for draft in drafts]
+        yield from ("", f"Parts of the {name} distance", *_table(("draft", *map(plain, parts)), values))
+
+
+def _name(explanation: Explanation, draft: DraftDistances) -> str:
+    """Return a draft's number with what became of it."""
+    return f"{draft.draft} {status(explanation, draft.draft)}"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a table; columns that do not fit stand below, with the first column again."""
+    widths = [2 + max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    start = 1
+    while start < len(heads):
+        stop = start + 1
+        while stop < len(heads) and widths[0] + sum(widths[start : stop + 1]) <= WIDTH:
+            stop += 1
+        for row in (heads, *rows):
+            cells = (f"{row[at]:>{widths[at]}}" for at in range(start, stop))
+            yield f"  {row[0]:<{widths[0] - 2}}{''.join(cells)}"
+        start = stop
+
+
+def _signature(signature: str) -> list[str]:
+    """Break a signature between its fields, and nowhere else."""
+    lines = wrap(plain(signature).replace("|", "| "), WIDTH, break_on_hyphens=False)
+    return [line.replace("| ", "|") for line in lines]
+
+
+def _section(name: str, section: SectionExplanation, explanation: Explanation) -> Iterator[str]:
+    """Yield one section: its aligned sentences with their shares, and the nearest training changes."""
+    where = "not compared" if section.distance is None else f"distance {section.distance:.4f}"
+    yield f"{name.capitalize()} of draft {explanation.draft} beside the prior: {where}"
+    if section.shares is not None:
+        yield f"  {'':<10}  share  (of the {explanation.distance} change; all lines add up to 100%)"
+    if why := why_no_shares(explanation, section):
+        yield f"  {why}"
+    for pair in section.alignment:
+        yield from _pair(pair, section)
+    if section.nearest:
+        yield from ("", "  Nearest changes in training reports")
+    for place, change in enumerate(section.nearest, start=1):
+        yield from _training(place, change)
+
+
+def _pair(pair: Aligned, section: SectionExplanation) -> Iterator[str]:
+    """Yield a sentence with its mark and its share; below a reworded one, what it was."""
+    text = section.current[pair.current] if pair.current is not None else section.prior[pair.prior or 0]
+    near = how_near(pair)
+    remark = f" ({near})" if near else ""
+    if pair.kind != "reworded" or section.shares is None:
+        share = section.share_of(pair)
+    else:
+        share = section.shares.current[pair.current or 0]
+    yield from _sentence(f"{MARKS[pair.kind]} {pair.kind}", share, f"{plain(text)}{remark}")
+    if pair.kind == "reworded" and pair.prior is not None:
+        share = None if section.shares is None else section.shares.prior[pair.prior]
+        yield from _sentence("  was", share, plain(section.prior[pair.prior]))
+
+
+def _sentence(mark: str, share: float | None, text: str) -> Iterator[str]:
+    """Yield one sentence behind its mark and share, wrapped."""
+    yield from _wrapped(text, f"  {mark:<10}  {percent(share):>5}  ")
+
+
+def _training(place: int, change: TrainingChange) -> Iterator[str]:
+    """Yield a training transition as what changed in it."""
+    yield from _wrapped(f"{plain(change.id)}, distance {change.distance:.4f}", f"  {place}. ")
+    for mark, text in changed_sentences(change):
+        yield from _wrapped(plain(text), f"     {mark:<3} ")
+
+
+def changed_sentences(change: TrainingChange) -> Iterator[tuple[str, str]]:
+    """Yield the sentences that changed, each behind its mark; those that did not are counted."""
+    same = sum(pair.kind == "same" for pair in change.alignment)
+    if same:
+        yield MARKS["same"], f"{same} sentence{'s' if same > 1 else ''} unchanged"
+    for pair in change.alignment:
+        if pair.kind != "same" and pair.current is not None:
+            yield MARKS[pair.kind], change.current[pair.current]
+        if pair.kind != "same" and pair.prior is not None:
+            yield ("was" if pair.kind == "reworded" else MARKS[pair.kind]), change.prior[pair.prior]
+
+
+def _wrapped(text: str, start: str) -> Iterator[str]:
+    """Yield lines of at most 80 columns; those after the first are indented as far."""
+    lines = wrap(text, WIDTH - len(start)) or [""]
+    yield f"{start}{lines[0]}"
+    yield from (f"{'':<{len(start)}}{line}" for line in lines[1:])

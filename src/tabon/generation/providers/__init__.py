@@ -1,0 +1,1 @@
+"""Models that write drafts: paid services, servers, local models, a command of your own."""

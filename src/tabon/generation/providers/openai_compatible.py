@@ -1,0 +1,111 @@
+"""Any server that speaks OpenAI's chat protocol: vLLM, llama.cpp, LM Studio, Ollama."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from tabon._internal.extras import require
+from tabon.generation.protocol import Answer, Outcome, Reach, Request
+from tabon.generation.providers.failures import (
+    Door,
+    ask,
+    check_address,
+    check_key,
+    http_client,
+    is_loopback,
+    outcome_of,
+    source_of,
+)
+
+KEY_NAME = "OPENAI_API_KEY"
+FINISH_REASONS: Mapping[str, Outcome] = MappingProxyType(
+    {"stop": "ok", "length": "truncated", "content_filter": "blocked"}
+)
+
+
+def content_of(request: Request) -> list[dict[str, Any]]:
+    """Write a request as parts of a chat message: the image as a data URL, then the prompt."""
+    content: list[dict[str, Any]] = [{"type": "text", "text": request.prompt}]
+    if request.image is not None:
+        data = b64encode(request.image.data).decode("ascii")
+        url = f"data:{request.image.media_type};base64,{data}"
+        content.insert(0, {"type": "image_url", "image_url": {"url": url}})
+    return content
+
+
+def read(result: Any) -> Mapping[str, Any]:  # noqa: ANN401  # an optional import's type
+    """Take a ChatCompletion apart into the fields of an answer."""
+    choice, usage = result.choices[0], result.usage
+    text, refusal = choice.message.content or "", choice.message.refusal
+    if not isinstance(text, str):
+        raise TypeError("the content of a message is text")
+    return {
+        "outcome": "refused" if refusal else outcome_of(choice.finish_reason, text, FINISH_REASONS),
+        "text": text,
+        "finish_reason": choice.finish_reason,
+        "model_version": result.model,
+        "input_tokens": usage.prompt_tokens if usage else None,
+        "output_tokens": usage.completion_tokens if usage else None,
+    }
+
+
+class OpenAICompatibleGenerator:
+    """A model behind OpenAI's chat protocol."""
+
+    def __init__(
+        self,
+        model_id: str,
+        *,
+        base_url: str,
+        api_key: str = "none",
+        reach: Reach | None = None,
+        timeout: float = 120.0,
+    ) -> None:
+        """Make the client; nothing is sent yet. Without `reach`, a server on loopback is local."""
+        openai = require("openai", extra="openai", feature="the OpenAI client")
+        httpx2 = require("httpx2", extra="openai", feature="the HTTP client")
+        self.model = f"openai:{model_id}"
+        self._model_id = model_id
+        check_address(self.model, base_url)
+        check_key(self.model, api_key, KEY_NAME)
+        self.source = source_of(base_url)
+        self.reach: Reach = reach or ("local" if is_loopback(base_url) else "any")
+        self._door = Door(
+            model=self.model,
+            base_url=base_url,
+            key_name=KEY_NAME,
+            timeout=timeout,
+            lost=(httpx2.TransportError, openai.APIConnectionError),
+            failed=(openai.OpenAIError, httpx2.HTTPError),
+            missing="check the model id and the base URL (it mostly ends in /v1)",
+        )
+        self._http = http_client(base_url, extra="openai")
+        self._client = openai.AsyncOpenAI(
+            api_key=api_key,
+            base_url=base_url,
+            max_retries=0,  # the runner asks again, not the client
+            timeout=None,
+            http_client=self._http,
+        )
+
+    async def generate(self, request: Request) -> Answer:
+        """Write one draft; raises TryAgainError or GenerationError."""
+        return await ask(self._door, lambda: self._send(request), read)
+
+    async def _send(self, request: Request) -> Any:  # noqa: ANN401  # an optional import's type
+        """Send the image, then the prompt."""
+        drawn = request.parameters
+        return await self._client.chat.completions.create(
+            model=self._model_id,
+            messages=[{"role": "user", "content": content_of(request)}],
+            seed=request.seed,
+            temperature=drawn.temperature,
+            top_p=drawn.top_p,
+            max_tokens=drawn.max_tokens,
+            n=1,
+        )
+
+    async def close(self) -> None:
+        """Let the connections go."""
+        await self._client.close()

@@ -1,0 +1,233 @@
+"""The runner: many drafts at once, within limits, each on disk before it counts."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from math import inf
+
+from tabon.errors import BadInputError, GenerationError, TabonError, TryAgainError
+from tabon.generation.journal import DraftKey, Journal, draft_line
+from tabon.generation.prices import Budget
+from tabon.generation.protocol import Answer, Generator, Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How hard a provider may be asked."""
+
+    concurrency: int = 8
+    per_minute: float | None = None
+    attempts: int = 6
+    first_wait: float = 1.0  # seconds; doubles with each attempt
+    longest_wait: float = 60.0
+    longest_asked: float = 3600.0  # a provider that asks to wait longer ends the run
+    refusals_in_a_row: int = 5  # after so many "no"s for good, the run stops
+
+    def __post_init__(self) -> None:
+        """Refuse limits that let nothing through."""
+        if self.concurrency < 1 or self.attempts < 1:
+            raise BadInputError("concurrency and attempts must be 1 or more")
+        if self.per_minute is not None and not 0 < self.per_minute < inf:
+            raise BadInputError(f"the rate is {self.per_minute} requests a minute; give more than 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One draft to be bought."""
+
+    key: DraftKey
+    request: Request
+
+
+@dataclass
+class Progress:
+    """What a run has done so far."""
+
+    kept: int = 0
+    already: int = 0
+    failed: int = 0
+    spent: float = 0.0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    stopped: str | None = None  # why the run ended early
+
+
+class Run:
+    """One run of one generator over tasks."""
+
+    def __init__(self, generator: Generator, journal: Journal, budget: Budget, limits: Limits) -> None:
+        """Take the parts; nothing is asked yet."""
+        self._generator, self._journal, self._budget, self._limits = generator, journal, budget, limits
+        self._writer = _Writer(journal)
+        self._gate = _Gate(limits.per_minute)
+        self._refused = 0
+        self._stopping, self._turn = asyncio.Event(), asyncio.Lock()
+        self.progress = Progress(spent=budget.spent)
+
+    def stop(self, why: str) -> None:
+        """Start no further draft; those in flight are waited for."""
+        self.progress.stopped = self.progress.stopped or why
+        self._stopping.set()
+
+    async def buy(self, tasks: Iterator[Task], told: Callable[[Progress], None] | None = None) -> Progress:
+        """Buy every draft that the journal lacks."""
+        writer = asyncio.create_task(self._writer.run())
+        try:
+            work = [self._work(tasks, told) for _ in range(self._limits.concurrency)]
+            ends = await asyncio.gather(*work, return_exceptions=True)
+        finally:
+            await self._writer.finish(writer)
+        for failure in filter(None, ends):
+            raise failure
+        return self.progress
+
+    async def _work(self, tasks: Iterator[Task], told: Callable[[Progress], None] | None) -> None:
+        """Take tasks one after another until there are none, or the run stops.
+
+        A failure stops the run: the others keep the drafts they have in flight, which are paid for.
+        """
+        try:
+            while not self._stopping.is_set():
+                task = await self._next(tasks)
+                if task is None:
+                    return
+                if task.key in self._journal:
+                    self.progress.already += 1
+                    continue
+                await self._one(task)
+                if told is not None:
+                    told(self.progress)
+        except Exception:
+            self.stop("it failed")
+            raise
+
+    async def _next(self, tasks: Iterator[Task]) -> Task | None:
+        """Take the next task; making it reads files and images, so that is done beside the loop."""
+        async with self._turn:
+            return await asyncio.to_thread(next, tasks, None)
+
+    async def _one(self, task: Task) -> None:
+        """Buy one draft within the budget and keep it."""
+        reserved = self._budget.reserve(task.request)
+        if reserved is None:
+            self.stop("the next draft could pass the spend cap")
+            return
+        try:
+            answer = await self._ask(task.request)
+        except (GenerationError, TryAgainError) as error:
+            self._budget.release(reserved)
+            self._note_failure(error)
+            return
+        except BaseException:
+            self._budget.release(reserved)
+            raise
+        cost = self._budget.settle(reserved, self._budget.price.cost(answer))
+        time = datetime.now(UTC).isoformat(timespec="seconds")
+        await self._writer.keep(draft_line(task.key, answer, cost=cost, time=time))
+        self._note_kept(answer)
+
+    async def _ask(self, request: Request) -> Answer:
+        """Ask, and ask again where that helps."""
+        for attempt in range(1, self._limits.attempts):
+            await self._gate.enter()
+            try:
+                return await self._generator.generate(request)
+            except TryAgainError as error:
+                if error.retry_after is not None and error.retry_after > self._limits.longest_asked:
+                    self.stop(f"{error}, and not for another {error.retry_after / 3600:.3g} hours")
+                await self._pause(attempt, error.retry_after)
+        await self._gate.enter()
+        return await self._generator.generate(request)
+
+    async def _pause(self, attempt: int, asked: float | None) -> None:
+        """Wait as long as the provider asked, or longer each time, with jitter; not past a stop."""
+        grown = min(self._limits.longest_wait, self._limits.first_wait * 2.0 ** (attempt - 1))
+        wait = asked if asked is not None else grown * random.uniform(0.5, 1.5)  # noqa: S311  # jitter
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), timeout=wait)
+        if self._stopping.is_set():
+            raise TryAgainError("the run was stopped while waiting")
+
+    def _note_kept(self, answer: Answer) -> None:
+        """Count a draft that is on disk."""
+        self._refused = 0
+        self.progress.kept += 1
+        self.progress.spent = self._budget.spent
+        self.progress.outcomes[answer.outcome] += 1
+
+    def _note_failure(self, error: TabonError) -> None:
+        """Count a draft that could not be had; many refusals in a row end the run."""
+        self.progress.failed += 1
+        if isinstance(error, GenerationError):
+            self._refused += 1
+            if self._refused >= self._limits.refusals_in_a_row:
+                raise error
+
+
+class _Gate:
+    """Lets requests through at a steady rate."""
+
+    def __init__(self, per_minute: float | None) -> None:
+        """Remember the least time between two requests."""
+        self._gap = 0.0 if per_minute is None else 60.0 / per_minute
+        self._next = 0.0
+
+    async def enter(self) -> None:
+        """Wait for a turn."""
+        if self._gap == 0.0:
+            return
+        now = asyncio.get_running_loop().time()
+        turn = max(now, self._next)
+        self._next = turn + self._gap
+        await asyncio.sleep(turn - now)
+
+
+class _Writer:
+    """Writes lines that wait together with one sync, and tells each when it is on disk."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Start with nothing waiting."""
+        self._journal = journal
+        self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
+        self._wake = asyncio.Event()
+        self._done = False
+
+    async def keep(self, line: bytes) -> None:
+        """Return when the line is on disk."""
+        kept = asyncio.get_running_loop().create_future()
+        self._waiting.append((line, kept))
+        self._wake.set()
+        await kept
+
+    async def run(self) -> None:
+        """Write what waits, until finished."""
+        while not (self._done and not self._waiting):
+            await self._wake.wait()
+            self._wake.clear()
+            lot, self._waiting = self._waiting, []
+            if lot:
+                await self._write(lot)
+
+    async def _write(self, lot: list[tuple[bytes, "asyncio.Future[None]"]]) -> None:
+        """Write one lot and wake those who wait for it."""
+        failure: Exception | None = None
+        try:
+            await asyncio.to_thread(self._journal.append, [line for line, _ in lot])
+        except Exception as error:  # noqa: BLE001  # whoever waits raises it
+            failure = error
+        for _, kept in lot:
+            if kept.done():
+                continue
+            if failure is None:
+                kept.set_result(None)
+            else:
+                kept.set_exception(failure)
+
+    async def finish(self, running: "asyncio.Task[None]") -> None:
+        """Write the rest and end."""
+        self._done = True
+        self._wake.set()
+        await running

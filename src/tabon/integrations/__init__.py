@@ -1,0 +1,1 @@
+"""tabon inside other frameworks: rewards for trainers, selection on a cluster."""

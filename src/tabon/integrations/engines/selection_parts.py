@@ -1,0 +1,194 @@
+"""Batch selection in parts: done by any worker in any order, kept as they finish, joined in one step.
+
+The bank is a path that every node can read (a shared folder, or a copy at the
+same place): it is memory-mapped there, and each worker checks all of its bytes
+once against the sum that is read here.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from platform import node
+
+from tabon._internal.atomic_files import replacing
+from tabon.errors import BadInputError, BankDamagedError, EngineError
+from tabon.integrations.engines.encode import probe_of
+from tabon.integrations.engines.parts import PartsFolder, open_parts
+from tabon.integrations.engines.protocol import Engine
+from tabon.method.bank import TransitionBank
+from tabon.selectors.setup import Answered, Chooser, SelectionSettings, answer, in_batches, make_chooser
+from tabon.text.records import BadLine, Query, read_queries
+
+QUERIES_A_PART = 256
+Lot = list[Query | BadLine]
+Counted = Callable[[int], None]  # queries answered so far
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionJob:
+    """Which bank, and what to do with it."""
+
+    bank: Path
+    bank_sha256: str
+    settings: SelectionSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """What must be the same on every worker, or parts would not fit together."""
+
+    signature: str
+    probe: str  # of the encoder's bits
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionOrder:
+    """A job, and what the first worker that was ready for it is like."""
+
+    job: SelectionJob
+    likeness: Likeness
+
+    def key(self, lot: Lot) -> str:
+        """Return the name of a part: the hash of all that its answers depend on."""
+        settings = {**asdict(self.job.settings), "store": None}
+        about = repr((self.job.bank_sha256, settings, self.likeness, lot))
+        return sha256(about.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def select_parts(  # noqa: PLR0913  # each is a place or a number
+    engine: Engine,
+    bank: Path,
+    settings: SelectionSettings,
+    queries: Iterable[bytes],
+    out: Path,
+    *,
+    parts: Path | None = None,
+    queries_a_part: int = QUERIES_A_PART,
+    complain: Callable[[str], None] | None = None,
+    progress: Counted | None = None,
+) -> int:
+    """Answer a file of queries on an engine, and return how many could not be answered.
+
+    Args:
+        engine: where the work is done.
+        bank: a bank file that every worker can read at this path.
+        settings: the method.
+        queries: the lines of a queries file.
+        out: the selections, written in one step when all parts are there.
+        parts: where finished parts are kept until then; by default beside `out`. A run that was
+            killed finds them again.
+        queries_a_part: how many queries are answered at once.
+        complain: gets one line for each query that has no answer, in the order of the file.
+        progress: gets the number of queries that have been answered.
+    """
+    order = selection_order(engine, bank, settings)
+    with open_parts(parts or out.with_name(f"{out.name}.parts")) as kept:
+        batch = _Batch(order, kept, in_batches(read_queries(queries), queries_a_part))
+        for number, answered in engine.run(answer_part, batch.missing(), shared=order):
+            batch.keep(number, answered)
+            if progress is not None:
+                progress(batch.answered)
+        if not batch.keys:
+            kept.remove(())
+            raise BadInputError("the file holds no queries; write one JSON object a line")
+        failures = _join(batch, out, complain)
+        kept.remove(batch.keys)
+    return failures
+
+
+def selection_order(engine: Engine, bank: Path, settings: SelectionSettings) -> SelectionOrder:
+    """Let one worker make itself ready, so that settings that do not fit are refused before any part."""
+    job = SelectionJob(bank.resolve(), TransitionBank.load(bank, verify=False).sha256, _placed(settings))
+    [(_, likeness)] = engine.run(likeness_of, [job], shared=None)
+    return SelectionOrder(job, likeness)
+
+
+def _placed(settings: SelectionSettings) -> SelectionSettings:
+    """Write out paths that were given from here, since workers run elsewhere."""
+    store, search = settings.store, settings.search
+    if search is not None and search.startswith("index:"):
+        folder, mark, rest = search.removeprefix("index:").partition("?")
+        search = f"index:{Path(folder).resolve()}{mark}{rest}"
+    return replace(settings, store=None if store is None else store.resolve(), search=search)
+
+
+def likeness_of(_: None, job: SelectionJob) -> Likeness:
+    """Return what a worker is like once it is ready for a job."""
+    return _ready(job)[1]
+
+
+def answer_part(order: SelectionOrder, lot: Lot) -> Answered:
+    """Answer one part on a worker."""
+    chooser, likeness = _ready(order.job)
+    if likeness.signature != order.likeness.signature:
+        raise EngineError(
+            f"node {node()} would answer as {likeness.signature}, another one as {order.likeness.signature}; "
+            "install the same tabon and weights on every node"
+        )
+    if likeness.probe != order.likeness.probe:
+        raise EngineError(
+            f"the encoder gives other last bits on node {node()} than on another one; use nodes with the "
+            "same processor and library versions"
+        )
+    return answer(chooser, lot)
+
+
+@lru_cache(maxsize=1)
+def _ready(job: SelectionJob) -> tuple[Chooser, Likeness]:
+    """Load the bank and the encoder, once for each worker."""
+    try:
+        bank = TransitionBank.load(job.bank)
+    except (BadInputError, BankDamagedError, OSError) as error:
+        raise EngineError(f"node {node()} cannot use the bank: {error}") from error
+    if bank.sha256 != job.bank_sha256:
+        raise EngineError(
+            f"the bank {job.bank} has sha256 {bank.sha256[:12]}… on node {node()}, here it is "
+            f"{job.bank_sha256[:12]}…; put the same file on every node"
+        )
+    chooser = make_chooser(bank, job.settings)
+    return chooser, Likeness(chooser.signature, probe_of(chooser.encoder))
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What is known of a batch while it is worked on."""
+
+    order: SelectionOrder
+    kept: PartsFolder
+    lots: Iterator[Lot]
+    keys: list[str] = field(default_factory=list)  # of every part, in the order of the file
+    sent: list[str] = field(default_factory=list)  # of those that an engine was asked for
+    answered: int = 0
+
+    def missing(self) -> Iterator[Lot]:
+        """Yield the parts that are not there yet."""
+        for lot in self.lots:
+            key = self.order.key(lot)
+            self.keys.append(key)
+            if self.kept.read(key) is None:
+                self.sent.append(key)
+                yield lot
+            else:
+                self.answered += len(lot)
+
+    def keep(self, number: int, answered: Answered) -> None:
+        """Write a part that came back."""
+        self.kept.write(self.sent[number], answered)
+        self.answered += answered.queries
+
+
+def _join(batch: _Batch, out: Path, complain: Callable[[str], None] | None) -> int:
+    """Write all parts in their order, in one step; return how many queries have no answer."""
+    complaints: list[str] = []
+    with replacing(out) as file:
+        for key in batch.keys:
+            part = batch.kept.read(key)
+            if part is None:
+                raise BadInputError(f"a part in {batch.kept.folder} was damaged; run the same command again")
+            file.write(part.selections)
+            complaints += part.complaints
+    for line in complaints if complain is not None else ():
+        complain(line)  # type: ignore[misc]
+    return len(complaints)

@@ -1,0 +1,347 @@
+"""Rewards for reinforcement learning, called the way TRL's GRPO trainer calls a reward function.
+
+A trainer hands over a batch of completions and, for each, the row of the data
+set that it answers; a reward gives back one number each, higher is better, or
+None where the row cannot be scored. A completion is never an error: one that
+holds no report gets the worst reward. A data set that does not fit is an error.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabon.encoders import Encoder, SentenceEncoder
+from tabon.encoders.sentence_store import SentenceStore
+from tabon.errors import BadInputError
+from tabon.method.bank import TransitionBank
+from tabon.method.scoring import Aggregate, ZeroPolicy
+from tabon.method.selection import WORST
+from tabon.method.sentence_sets import Ids
+from tabon.selectors import Batch, Selector
+from tabon.text.records import Query, is_too_long
+from tabon.text.reports import SECTIONS, Report, Section, parse_report, report_from_record
+from tabon.text.sentences import split_sentences
+
+PATIENT = "patient"  # looked at where the data set has it
+Reader = Callable[[object], str]
+Rewards = list[float | None]
+
+
+def completion_text(completion: object) -> str:
+    """Return the text of a completion: a string, or the last assistant message of a conversation.
+
+    Anything else holds no text.
+
+    >>> completion_text([{"role": "assistant", "content": "Findings: Clear."}])
+    'Findings: Clear.'
+    >>> completion_text(None)
+    ''
+    """
+    if isinstance(completion, str):
+        return completion
+    said = [
+        message
+        for message in _listed(completion)
+        if isinstance(message, Mapping) and message.get("role", "assistant") == "assistant"
+    ]
+    return _content(said[-1].get("content")) if said else ""
+
+
+def _content(content: object) -> str:
+    """Return the text of a message: a string, or the text blocks of a list."""
+    if isinstance(content, str):
+        return content
+    texts = [block.get("text") for block in _listed(content) if isinstance(block, Mapping)]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _listed(value: object) -> Sequence[object]:
+    """Return a list as it is, and nothing for anything else."""
+    return value if isinstance(value, list | tuple) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One completion with what its row of the data set says."""
+
+    priors: tuple[Report, ...]
+    draft: Report
+    patient: str | None
+
+    @property
+    def prior(self) -> Report:
+        """Return the newest prior; an empty report where there is none."""
+        return self.priors[-1] if self.priors else Report()
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Which columns of the data set are looked at, and how a completion is read."""
+
+    prior: str | None  # None: no prior is looked at
+    patient: str
+    read: Reader
+
+    def asked(self, completions: Sequence[object], columns: Mapping[str, object]) -> list[_Asked]:
+        """Put each completion beside its prior and its patient."""
+        count = len(completions)
+        priors = [()] * count if self.prior is None else column(columns, self.prior, count)
+        known = self.patient in columns or self.patient != PATIENT  # a name that was given must be there
+        patients = column(columns, self.patient, count) if known else [None] * count
+        return [
+            _Asked(self._priors(prior, row), _draft(self.read(completion)), _patient(patient))
+            for row, (prior, completion, patient) in enumerate(
+                zip(priors, completions, patients, strict=True)
+            )
+        ]
+
+    def _priors(self, value: object, row: int) -> tuple[Report, ...]:
+        """Read a cell of the prior column; an error names the row, never the text."""
+        try:
+            return tuple(map(_report, value if isinstance(value, list | tuple) else _single(value)))
+        except BadInputError as error:
+            raise BadInputError(f"row {row} of the column {self.prior!r}: {error}") from None
+
+
+def column(columns: Mapping[str, object], name: str, count: int) -> Sequence[object]:
+    """Return a column of the batch; it must be there and as long as the completions."""
+    if name not in columns:
+        raise BadInputError(
+            f"the reward was called without the column {name!r}; add it to the data set, "
+            "keep unused columns, or name another"
+        )
+    values = _listed(columns[name])
+    if len(values) != count:
+        raise BadInputError(
+            f"the column {name!r} has {len(values)} rows for {count} completions; give one a completion"
+        )
+    return values
+
+
+def _draft(text: str) -> Report:
+    """Read a completion; one that never came to its end is worth as little as an empty one."""
+    draft = parse_report(text)
+    return Report() if is_too_long(draft) else draft
+
+
+def _single(value: object) -> tuple[object, ...]:
+    """Return a prior as a row of one; null is none."""
+    return () if value is None else (value,)
+
+
+def _report(value: object) -> Report:
+    """Read one prior; keys that hold null are taken as not there, since tables fill records up with them."""
+    if isinstance(value, Report):
+        return value
+    if isinstance(value, Mapping):
+        value = {key: part for key, part in value.items() if part is not None}
+        if not value:
+            return Report()
+    return report_from_record(value)
+
+
+def _patient(value: object) -> str | None:
+    """Return a patient as the bank writes it: 7 and "7" are the same."""
+    return None if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DraftDistances:
+    """The total distance of each draft from its own prior, whatever else is asked beside it."""
+
+    totals: NDArray[np.float64]  # 𝔇(ŷ), eq. 11; lower is better; 0 where nothing counts
+    sections: Ids  # how many sections count: those that the prior and the bank have
+
+    def rewards(self) -> Rewards:
+        """Return 1 - 𝔇(ŷ) / sections, in [0, 1]; None where no section counts."""
+        pairs = zip(self.totals.tolist(), self.sections.tolist(), strict=True)
+        return [1.0 - total / count if count else None for total, count in pairs]
+
+
+class TransitionReward:
+    """How much a completion's change from the prior looks like changes in the bank, in [0, 1]."""
+
+    def __init__(  # noqa: PLR0913  # each is a named setting
+        self,
+        bank: TransitionBank | str | Path,
+        *,
+        distance: str = "novelty",
+        aggregate: Aggregate = "min",
+        num_neighbours: int = 10,
+        zero: ZeroPolicy = "neutral",
+        prior: str = "prior",
+        patient: str = PATIENT,
+        encoder: str | Path | SentenceEncoder | Encoder | None = None,
+        store: SentenceStore | None = None,
+        allow_bank_patients: bool = False,
+        read: Reader = completion_text,
+        name: str = "transition_reward",
+    ) -> None:
+        """Refuse settings that do not fit the bank; load the encoder that built it.
+
+        Args:
+            bank: the training transitions, or the path of a bank file.
+            distance: the set distance of eq. 2-5.
+            aggregate: `min` or `knn` (eq. 10).
+            num_neighbours: the k of `knn`.
+            zero: what a draft that changes nothing is worth.
+            prior: the column with the prior: a raw report, a record with "findings" and "impression",
+                or a list of these, newest last.
+            patient: the column with the patient, where the data set has one.
+            encoder: the one that built the bank; found by name where it is left out.
+            store: embeddings on disk.
+            allow_bank_patients: score completions of patients who are in the bank.
+            read: what takes the report out of a completion.
+            name: what the trainer calls the reward in its logs.
+        """
+        self.selector = Selector(
+            _opened(bank),
+            distance=distance,
+            aggregate=aggregate,
+            num_neighbours=num_neighbours,
+            zero=zero,
+            encoder=encoder,
+            store=store,
+        )
+        self._columns = _Columns(prior, patient, read)
+        self._allow_bank_patients = allow_bank_patients
+        self.__name__ = name
+
+    @property
+    def signature(self) -> str:
+        """Return the line that goes under every number this reward gives."""
+        return self.selector.signature
+
+    def __call__(self, completions: Sequence[object], **columns: object) -> Rewards:
+        """Return each completion's reward; None where the prior is empty or the patient is in the bank."""
+        asked = self._columns.asked(completions, columns)
+        rows = [row for row, one in enumerate(asked) if self._may_be_scored(one)]
+        scored = self.distances([asked[row].prior for row in rows], [asked[row].draft for row in rows])
+        rewards: Rewards = [None] * len(asked)
+        for row, reward in zip(rows, scored.rewards(), strict=True):
+            rewards[row] = reward
+        return rewards
+
+    def can_score(self, row: Mapping[str, object]) -> bool:
+        """Say whether completions of this row of a data set get a number; else they get None."""
+        [asked] = self._columns.asked([""], {name: [value] for name, value in row.items()})
+        has = any(split_sentences(asked.prior.section(section)) for section in self._counted())
+        return has and self._may_be_scored(asked)
+
+    def distances(self, priors: Sequence[Report], drafts: Sequence[Report]) -> DraftDistances:
+        """Return each draft's total distance from its own prior, in one embedding pass and one search.
+
+        A section counts where the prior and the bank have it; a draft that lacks it has distance 1
+        there. So a draft's number does not depend on the other drafts.
+        """
+        totals, sections = np.zeros(len(drafts)), np.zeros(len(drafts), dtype=np.int64)
+        if not drafts:
+            return DraftDistances(totals, sections)
+        queries, order = _by_prior(priors, drafts)
+        batch = self.selector.batch(queries)
+        for section in self._counted():
+            sections[order] += batch.has_prior(section)
+            totals[order] += self._section_distances(batch, section)
+        return DraftDistances(totals, sections)
+
+    def _section_distances(self, batch: Batch, section: Section) -> NDArray[np.float64]:
+        """Return a section's bank distances (eq. 8-10); 1 where a draft lacks it, 0 where the prior does."""
+        found = self.selector.scorer.score(batch, section).distances
+        return np.where(np.isnan(found), np.where(batch.has_prior(section), WORST, 0.0), found)
+
+    def _counted(self) -> list[Section]:
+        """Return the sections that the bank has."""
+        return [section for section in SECTIONS if len(self.selector.bank.pairs[section].present())]
+
+    def _may_be_scored(self, asked: _Asked) -> bool:
+        """Say whether the bank holds nothing of the patient's own, or that was allowed."""
+        return self._allow_bank_patients or asked.patient not in self.selector.bank.patients
+
+
+def _by_prior(priors: Sequence[Report], drafts: Sequence[Report]) -> tuple[list[Query], Ids]:
+    """Return one query for each distinct prior, and where each of its drafts came from."""
+    rows: dict[Report, list[int]] = {}
+    for row, prior in enumerate(priors):
+        rows.setdefault(prior, []).append(row)
+    queries = [
+        Query(id=str(number), priors=(prior,), candidates=tuple(drafts[row] for row in group))
+        for number, (prior, group) in enumerate(rows.items())
+    ]
+    return queries, np.concatenate([np.asarray(group, dtype=np.int64) for group in rows.values()])
+
+
+class GroupReward:
+    """Minus a completion's distance among the completions of the same prompt, under any selector."""
+
+    def __init__(  # noqa: PLR0913  # each is a named setting
+        self,
+        bank: TransitionBank | str | Path,
+        *,
+        selector: str = "fused",
+        prior: str | None = "prior",
+        patient: str = PATIENT,
+        group: str | None = None,
+        encoder: str | Path | SentenceEncoder | Encoder | None = None,
+        store: SentenceStore | None = None,
+        allow_bank_patients: bool = False,
+        read: Reader = completion_text,
+        name: str | None = None,
+    ) -> None:
+        """Refuse settings that do not fit the bank; load the encoder that built it.
+
+        Args:
+            bank: the training transitions, or the path of a bank file.
+            selector: a name of `tabon.selectors`, such as `fused` or `consensus:chamfer`.
+            prior: the column with the prior, as in `TransitionReward`; None for a data set without.
+            patient: the column with the patient, where the data set has one.
+            group: the column that says which completions belong together; where it is left out,
+                those of equal prompts. Needed where prompts hold images.
+            encoder: the one that built the bank; found by name where it is left out.
+            store: embeddings on disk.
+            allow_bank_patients: score completions of patients who are in the bank.
+            read: what takes the report out of a completion.
+            name: what the trainer calls the reward in its logs.
+        """
+        self.selector = Selector(
+            _opened(bank),
+            selector,
+            encoder=encoder,
+            store=store,
+            allow_bank_patients=allow_bank_patients,
+        )
+        self._columns = _Columns(prior, patient, read)
+        self._group = group
+        self.__name__ = f"{selector}_reward" if name is None else name
+
+    @property
+    def signature(self) -> str:
+        """Return the line that goes under every number this reward gives."""
+        return self.selector.signature
+
+    def __call__(self, completions: Sequence[object], **columns: object) -> Rewards:
+        """Return minus each completion's total distance in its group; None where the selector abstains."""
+        asked = self._columns.asked(completions, columns)
+        marks = column(columns, self._group or "prompts", len(asked))
+        groups: dict[object, list[int]] = {}
+        for row, (one, mark) in enumerate(zip(asked, marks, strict=True)):
+            groups.setdefault((repr(mark), one.priors, one.patient), []).append(row)
+        rewards: Rewards = [None] * len(asked)
+        queries = [_query([asked[row] for row in rows]) for rows in groups.values()]
+        for rows, chosen in zip(groups.values(), self.selector.select_many(queries), strict=True):
+            for row, total in zip(rows, chosen.total_distances, strict=False):  # none where it abstains
+                rewards[row] = -total
+        return rewards
+
+
+def _query(group: Sequence[_Asked]) -> Query:
+    """Return the completions of one prompt as the drafts of one query."""
+    drafts = tuple(one.draft for one in group)
+    return Query(id="", priors=group[0].priors, candidates=drafts, patient=group[0].patient)
+
+
+def _opened(bank: TransitionBank | str | Path) -> TransitionBank:
+    """Return the bank, from its file where a path was given."""
+    return bank if isinstance(bank, TransitionBank) else TransitionBank.load(bank)

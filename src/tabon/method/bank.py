@@ -1,0 +1,211 @@
+"""The transition bank B^S (eq. 7): the training transitions themselves.
+
+It holds one table of distinct sentences, the ragged prior and current sets of
+each section, and the provenance of each row. The vectors of every distance are
+a view of that, made on first use. So one bank serves all distances.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from tabon.encoders import Encoder, SentenceEncoder, load_encoder
+from tabon.encoders.protocol import Matrix
+from tabon.encoders.sentence_store import SentenceStore
+from tabon.errors import BadInputError
+from tabon.method.bank_arrays import (
+    BANK_FORMAT,
+    LETTER_FORMAT,
+    Patients,
+    Provenance,
+    SetPairs,
+    bank_arrays,
+    pairs_from,
+    table_from,
+)
+from tabon.method.bank_build import built_file, memory_spool, spools_beside
+from tabon.method.bank_checks import check_bank, check_provenance
+from tabon.method.bank_file import BankFile, read_bank_file, write_bank_file
+from tabon.method.distances import get_distance
+from tabon.method.nearest import ExactIndex, Index
+from tabon.method.sentence_sets import Ids, Progress
+from tabon.method.transitions import Transitions, transitions
+from tabon.text.records import Transition
+from tabon.text.reports import SECTIONS, Section
+
+__all__ = [
+    "BANK_FORMAT",
+    "EXACT",
+    "SectionBank",
+    "SectionSearch",
+    "SetPairs",
+    "TransitionBank",
+    "bank_arrays",
+    "bank_transitions",
+    "build_bank_file",
+    "section_bank",
+]
+
+EXACT = "exact"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SectionBank:
+    """One section's bank under one distance, ready to be searched."""
+
+    index: Index | None  # over the rows that have a direction; None where none has
+    rows: Ids  # bank row of each index row
+    zero_rows: Ids  # bank rows whose transition is zero
+    search: str = EXACT  # how distances are found, where that may change them
+
+    def __len__(self) -> int:
+        """Count the transitions."""
+        return len(self.rows) + len(self.zero_rows)
+
+
+class SectionSearch(Protocol):
+    """A way to search a bank; the exact one, in memory, is the bank's own."""
+
+    def section(self, bank: "TransitionBank", section: Section, distance: str) -> SectionBank:
+        """Return one section's bank under one distance (eq. 7), ready to be searched."""
+
+
+class TransitionBank:
+    """Training transitions, searchable under every distance."""
+
+    def __init__(self, file: BankFile) -> None:
+        """Put a bank together from its parts; `build` and `load` make these."""
+        self._file = file
+        self._sections: dict[tuple[str, str], SectionBank] = {}
+        self._search: SectionSearch | None = None
+        self.in_memory = False  # whether its files, an index too, are to be held rather than mapped
+        self.sha256 = file.sha256
+        self.fingerprint: Mapping[str, Any] = file.facts["fingerprint"]
+        self.zero_shares: Mapping[str, Mapping[str, float]] = file.facts["zero_shares"]
+        self.provenance: Sequence[Mapping[str, Any]] = Provenance(
+            file.arrays["provenance"], file.arrays["provenance.offsets"], file.place
+        )
+        folded = file.facts["format"] != LETTER_FORMAT
+        self.patients = Patients(file.arrays["patients"] if folded else None, self.provenance)
+        self.table = table_from(file)
+        self.pairs = pairs_from(file)
+
+    @classmethod
+    def build(
+        cls,
+        transitions: Iterable[Transition],
+        *,
+        encoder: str | Path | SentenceEncoder | Encoder = "minilm",
+        store: SentenceStore | None = None,
+        progress: Progress | None = None,
+    ) -> "TransitionBank":
+        """Split, embed and keep training transitions; in memory, see `build_bank_file`."""
+        return cls(
+            built_file(transitions, load_encoder(encoder), memory_spool, store=store, progress=progress)
+        )
+
+    @classmethod
+    def load(cls, path: str | Path, *, verify: bool = True, in_memory: bool = False) -> "TransitionBank":
+        """Open a bank file, memory-mapped; a damaged one is refused.
+
+        Args:
+            path: the file.
+            verify: check every byte and every vector first; the structure is checked in any case.
+            in_memory: hold a copy, so that nobody who writes over the file can harm this process
+                (a file over 2 GiB is mapped all the same).
+        """
+        file = read_bank_file(Path(path), verify=verify, in_memory=in_memory)
+        found = file.facts.get("format")
+        if found not in (BANK_FORMAT, LETTER_FORMAT):
+            raise BadInputError(
+                f"{path} has bank format {str(found)[:20]}, this tabon reads {LETTER_FORMAT} and "
+                f"{BANK_FORMAT}; rebuild the bank"
+            )
+        check_bank(file, contents=verify)
+        bank = cls(file)
+        bank.in_memory = in_memory
+        return bank
+
+    def check_provenance(self) -> None:
+        """Read every line of provenance and refuse what cannot be cited or guarded: the rest of verifying."""
+        check_provenance(self._file)
+
+    def save(self, path: str | Path) -> None:
+        """Write the bank in one step; whatever was there stays until then."""
+        write_bank_file(Path(path), self._file)
+
+    def __len__(self) -> int:
+        """Count the transitions (the paper's N)."""
+        return len(self.provenance)
+
+    @cached_property
+    def known_sentences(self) -> Mapping[str, Matrix]:
+        """Return the vectors of the bank's own sentences, by text."""
+        return dict(zip(self.table.sentences, self.table.vectors, strict=True))
+
+    def info(self) -> dict[str, Any]:
+        """Return counts, the fingerprint and the shares of zero transitions: no text."""
+        return {
+            "transitions": len(self),
+            "patients": len(self.patients),
+            "distinct_sentences": len(self.table.sentences),
+            "section_transitions": {section: len(pairs.present()) for section, pairs in self.pairs.items()},
+            "zero_shares": self.zero_shares,
+            "fingerprint": self.fingerprint,
+            "sha256": self.sha256,
+        }
+
+    def name_under(self, distance: str) -> str:
+        """Return what a signature calls this bank: its sum, and how it is searched where that may matter."""
+        searches = {self.section(section, distance).search for section in SECTIONS} - {EXACT}
+        return "+".join([self.sha256[:12], *sorted(searches)])
+
+    def search_with(self, search: SectionSearch | None) -> None:
+        """Let another engine search this bank from now on; None is the exact search in memory."""
+        self._search = search
+        self._sections.clear()
+
+    def section(self, section: Section, distance: str) -> SectionBank:
+        """Return one section's bank under one distance (eq. 7); made once."""
+        key = (section, distance)
+        if key not in self._sections:
+            made = section_bank if self._search is None else self._search.section
+            self._sections[key] = made(self, section, distance)
+        return self._sections[key]
+
+
+def build_bank_file(
+    transitions: Iterable[Transition],
+    path: str | Path,
+    *,
+    encoder: str | Path | SentenceEncoder | Encoder = "minilm",
+    store: SentenceStore | None = None,
+    progress: Progress | None = None,
+) -> TransitionBank:
+    """Write the bank of many transitions; memory grows with distinct sentences, hardly with transitions.
+
+    The bytes are those of `TransitionBank.build`. The file appears whole or not at all.
+    """
+    path = Path(path)
+    loaded = load_encoder(encoder)
+    with spools_beside(path) as open_spool:
+        write_bank_file(path, built_file(transitions, loaded, open_spool, store=store, progress=progress))
+    return TransitionBank.load(path, verify=False)
+
+
+def section_bank(bank: TransitionBank, section: Section, distance: str) -> SectionBank:
+    """Work out the transition vectors of a section and lay them out for search."""
+    present = bank.pairs[section].present()
+    found = bank_transitions(bank, section, distance, present)
+    index = None if found.zero.all() else ExactIndex(found.directions[~found.zero])
+    return SectionBank(index, present[~found.zero], present[found.zero])
+
+
+def bank_transitions(bank: TransitionBank, section: Section, distance: str, rows: Ids) -> Transitions:
+    """Return the transitions of these rows, which have the section on both sides (eq. 6)."""
+    pairs = bank.pairs[section]
+    prior, current = pairs.prior.take(rows), pairs.current.take(rows)
+    [found] = transitions([get_distance(distance)], bank.table.vectors, prior=prior, current=current)
+    return found

@@ -1,0 +1,199 @@
+"""Exact top-k over a bank of unit rows (for eq. 9-10).
+
+A blocked float32 matrix product only pre-selects: columns are folded into
+groups, the k-th best group maximum bounds the k-th best similarity from below,
+and everything within the product's rounding error of that bound is kept. The
+kept pairs are multiplied again, one by one and in a fixed order. So the result
+is exact, and its bits do not depend on block sizes, on the number of threads or
+on which queries are asked together. Equal bank rows are searched once.
+"""
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from threading import Lock
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from tabon.encoders.protocol import Matrix
+from tabon.errors import BadInputError
+from tabon.method.sentence_sets import Ids
+
+QUERY_BLOCK = 256
+FOLD = 32  # columns in a group
+PAIRS_AT_ONCE = 2048
+CLOSE = 1.0 - 1e-5  # two rows of a smaller cosine are not equal
+ABSENT = np.float32(-3.0)  # less than any cosine
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbours:
+    """The k nearest bank rows of each query, nearest first; ties by row number."""
+
+    distances: NDArray[np.float64]  # (queries, k), ½(1 - cosine), in [0, 1]
+    rows: Ids  # (queries, k)
+
+
+class Index(Protocol):
+    """Something that finds the k nearest rows of a bank."""
+
+    def __len__(self) -> int:
+        """Count the bank rows, copies included."""
+
+    def search(self, queries: Matrix, k: int) -> Neighbours:
+        """Return the k nearest bank rows of each unit query."""
+
+
+class ExactIndex:
+    """Distinct unit rows of a bank, laid out for the blocked product."""
+
+    block = QUERY_BLOCK  # queries at once
+    most_workers = sys.maxsize  # blocks at once; there are no more than the BLAS library has threads
+
+    def __init__(self, rows: Matrix) -> None:
+        """Find the distinct rows and remember which bank rows share them."""
+        first, self._copies, self._starts = distinct_rows(rows)
+        self._size = len(rows)
+        self._groups = -(-len(first) // FOLD)
+        self._distinct = np.zeros((self._groups * FOLD, rows.shape[1]), dtype=np.float32)
+        self._distinct[: len(first)] = rows[first]
+        self._count = len(first)
+
+    def __len__(self) -> int:
+        """Count the bank rows, copies included."""
+        return self._size
+
+    @property
+    def vectors(self) -> Matrix:
+        """Return the distinct rows."""
+        return self._distinct[: self._count]
+
+    def rows(self) -> Matrix:
+        """Return all rows, copies included, in the bank's order."""
+        group = np.empty(self._size, dtype=np.int64)
+        group[self._copies] = np.repeat(np.arange(self._count), np.diff(self._starts))
+        return self._distinct[group]
+
+    def search(self, queries: Matrix, k: int) -> Neighbours:
+        """Return the k nearest bank rows of each unit query, exactly.
+
+        >>> index = ExactIndex(np.eye(3, dtype=np.float32))
+        >>> index.search(np.eye(3, dtype=np.float32)[:1], 2).distances.tolist()
+        [[0.0, 0.5]]
+        """
+        check_neighbours(k, self._size)
+        distances = np.empty((len(queries), k))
+        rows = np.empty((len(queries), k), dtype=np.int64)
+
+        def fill(start: int) -> None:
+            block = slice(start, start + self.block)
+            distances[block], rows[block] = self._search_block(queries[block], k)
+
+        _each(fill, range(0, len(queries), self.block), self.most_workers)
+        return Neighbours(distances, rows)
+
+    def _search_block(self, queries: Matrix, k: int) -> tuple[NDArray[np.float64], Ids]:
+        """Search one block of queries: pre-select, measure again, sort, cut at k."""
+        query, column = self._candidates(queries, min(k, self._count))
+        distance = pair_distances(queries, self._distinct, query, column)
+        query, distance, row = self._with_copies(query, distance, column)
+        order = np.lexsort((row, distance, query))
+        first = np.searchsorted(query[order], np.arange(len(queries)))
+        best = order[first[:, None] + np.arange(k)]
+        return distance[best], row[best]
+
+    def _candidates(self, queries: Matrix, k: int) -> tuple[Ids, Ids]:
+        """Return (query, column) of all that can be among the k nearest, by query."""
+        similarity = queries @ self._distinct.T
+        similarity[:, self._count :] = ABSENT
+        slack = np.float32(rounding_slack(self._distinct.shape[1]))
+        folded = similarity.reshape(len(similarity), FOLD, self._groups)
+        if k > self._groups:
+            query, column = np.nonzero(similarity > ABSENT)
+            return query, column
+        best = folded.max(axis=1)
+        bound = np.partition(best, self._groups - k, axis=1)[:, self._groups - k] - slack
+        query, group = np.nonzero(best >= bound[:, None])
+        hit, fold = np.nonzero(folded[query, :, group] >= bound[query, None])
+        return query[hit], fold * self._groups + group[hit]
+
+    def _with_copies(
+        self, query: Ids, distance: NDArray[np.float64], column: Ids
+    ) -> tuple[Ids, NDArray[np.float64], Ids]:
+        """Replace each distinct row by the bank rows that are equal to it."""
+        counts = np.diff(self._starts)[column]
+        ends = np.cumsum(counts)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
+        row = self._copies[np.repeat(self._starts[column], counts) + within]
+        return np.repeat(query, counts), np.repeat(distance, counts), row
+
+
+def rounding_slack(dimension: int) -> float:
+    """Return how far two float32 products of unit rows can be out of order by rounding alone.
+
+    Each is off by at most d·2⁻²⁴; two of them, both ways: docs/decisions/exact-search.md.
+    """
+    return 4.0 * dimension * 2.0**-24
+
+
+def check_neighbours(k: int, size: int) -> None:
+    """Refuse more neighbours than there are rows."""
+    if not 1 <= k <= size:
+        raise BadInputError(f"k = {k} neighbours were asked for, the bank has {size} rows; lower -k")
+
+
+def distinct_rows(rows: Matrix) -> tuple[Ids, Ids, Ids]:
+    """Return the first of each set of equal rows, and the rows of each set, ragged."""
+    number: dict[bytes, int] = {}
+    group = np.fromiter(
+        (number.setdefault(row.tobytes(), len(number)) for row in rows), dtype=np.int64, count=len(rows)
+    )
+    copies = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[copies], np.arange(len(number) + 1))
+    return copies[starts[:-1]], copies, starts
+
+
+_ALONE = Lock()  # the limit below is the process's: two searches at once would restore it in the wrong order
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Return the handle to the BLAS library's own threads."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _each(work: Callable[[int], None], starts: range, most: int) -> None:
+    """Do the work of each block: one block a core, rather than one product over all cores."""
+    workers = min(most, max([library["num_threads"] for library in _blas().info()], default=1))
+    if len(starts) <= 1 or workers == 1:
+        deque(map(work, starts), maxlen=0)
+        return
+    with _ALONE, _blas().limit(limits=1), ThreadPoolExecutor(workers) as pool:
+        deque(pool.map(work, starts), maxlen=0)
+
+
+def _slices(count: int) -> Iterator[slice]:
+    """Cut a range into pieces."""
+    return (slice(start, start + PAIRS_AT_ONCE) for start in range(0, count, PAIRS_AT_ONCE))
+
+
+def pair_distances(queries: Matrix, rows: Matrix, query: Ids, row: Ids) -> NDArray[np.float64]:
+    """½(1 - cosine) of each (query, row) pair (eq. 9), each summed in the same fixed order.
+
+    Rows are unit only to float32; equal ones are exactly 0 apart, so that two drafts
+    which both make a change of the bank are tied, and no rounding chooses between them.
+    """
+    cosine = np.empty(len(query))
+    for piece in _slices(len(query)):
+        asked, found = queries[query[piece]], rows[row[piece]]
+        similar = np.einsum("pd,pd->p", asked, found)
+        close = np.flatnonzero(similar > CLOSE)
+        similar[close[(asked[close] == found[close]).all(axis=1)]] = 1.0
+        cosine[piece] = similar
+    return np.clip(0.5 * (1.0 - cosine), 0.0, 1.0)

@@ -1,0 +1,136 @@
+"""From section distances to the chosen draft (eq. 11-12).
+
+Lower is better. Where the paper is silent: a section that the prior lacks is
+left out for all drafts; a draft that lacks a section has distance 1 there; ties
+go to the earliest draft; where nothing can be compared, nothing is chosen.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tabon.text.reports import Section
+
+WORST = 1.0  # the distance of a section that a draft lacks
+EMPTY_POLICY = "prior-left-out,draft-worst"
+
+ABSTENTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "no-drafts": "there are no drafts to choose from; give at least one",
+        "empty-prior": "the prior has neither findings nor impression; give at least one of them",
+        "all-drafts-empty": "no draft has findings or impression; check the generator's output",
+        "nothing-to-compare": "no draft has a section that the prior and the bank have too; "
+        "give matching sections",
+        "implausible": "even the best draft is stranger than the asked rate allows; look at the drafts, or "
+        "lower --abstain",
+        "trained-on": "the selector was fitted on this patient; fit it without, or use an unfitted one",
+        "patient-in-bank": "the patient's own transitions are in the bank; build the bank without this "
+        "patient, or say --allow-bank-patients",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A training transition near a draft's transition."""
+
+    row: int  # of the bank
+    distance: float
+    provenance: Sequence[Mapping[str, Any]] = field(repr=False, compare=False)  # of the bank
+
+    @property
+    def id(self) -> str:
+        """Return the transition's id; read when it is asked for."""
+        return str(self.provenance[self.row]["id"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionDistances:
+    """One section's bank distances 𝔇_S, one for each draft."""
+
+    distances: tuple[float, ...]
+    nearest: tuple[tuple[Neighbour, ...], ...]  # empty where the draft lacks the section
+    parts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)  # what a distance is made of
+    compared: tuple[bool, ...]  # which drafts could be compared
+
+    def has(self, draft: int) -> bool:
+        """Whether a draft could be compared here."""
+        return self.compared[draft]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The chosen draft and why it was chosen."""
+
+    selected: int | None
+    total_distances: tuple[float, ...] = ()  # 𝔇(ŷ) of each draft, eq. 11; lower is better
+    sections: Mapping[Section, SectionDistances] = field(default_factory=dict)
+    margin: float | None = None  # to the second best; None where there is no second
+    tied: bool = False
+    flags: tuple[str, ...] = ()
+    abstained: str | None = None  # a key of ABSTENTIONS
+    p: float | None = None  # how usual the pick is among calibration cases; None where nothing was calibrated
+    signature: str = ""
+
+    def as_record(self, query_id: str) -> dict[str, Any]:
+        """Return the selections contract of docs/file-formats.md."""
+        return {
+            "id": query_id,
+            "selected": self.selected,
+            "total_distances": list(self.total_distances),
+            "section_distances": {name: list(part.distances) for name, part in self.sections.items()},
+            "nearest": {name: self._nearest_record(part) for name, part in self.sections.items()},
+            "parts": {
+                name: {part: list(values) for part, values in found.parts.items()}
+                for name, found in self.sections.items()
+                if found.parts
+            },
+            "margin": self.margin,
+            "tied": self.tied,
+            "flags": list(self.flags),
+            "abstained": self.abstained,
+            "p": self.p,
+            "signature": self.signature,
+        }
+
+    def _nearest_record(self, part: SectionDistances) -> list[dict[str, Any]]:
+        """Return the chosen draft's nearest training transitions in one section."""
+        chosen = () if self.selected is None else part.nearest[self.selected]
+        return [{"id": neighbour.id, "distance": neighbour.distance} for neighbour in chosen]
+
+
+def total_distances(sections: Sequence[SectionDistances]) -> tuple[float, ...]:
+    """𝔇(ŷ) = 𝔇_F(ŷ) + 𝔇_I(ŷ) over the sections that count (eq. 11)."""
+    return tuple(float(sum(parts)) for parts in zip(*(part.distances for part in sections), strict=True))
+
+
+def select(
+    sections: Mapping[Section, SectionDistances], *, flags: tuple[str, ...] = (), signature: str = ""
+) -> Selection:
+    """Take the draft with the smallest total distance (eq. 12); ties go to the first.
+
+    Only drafts with at least one section that counts are eligible.
+
+    >>> part = SectionDistances(distances=(0.4, 0.1), nearest=((), ()), compared=(True, True))
+    >>> select({"findings": part}).selected
+    1
+    """
+    totals = np.array(total_distances(list(sections.values())))
+    eligible = [j for j in range(len(totals)) if any(part.has(j) for part in sections.values())]
+    if not eligible:
+        return Selection(selected=None, flags=flags, abstained="nothing-to-compare", signature=signature)
+    ranked = sorted(eligible, key=totals.__getitem__)  # stable: the earliest of equals
+    best = ranked[0]
+    margin = float(totals[ranked[1]] - totals[best]) if len(ranked) > 1 else None
+    return Selection(
+        selected=best,
+        total_distances=tuple(map(float, totals)),
+        sections=sections,
+        margin=margin,
+        tied=margin == 0.0,
+        flags=flags,
+        signature=signature,
+    )

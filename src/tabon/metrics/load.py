@@ -1,0 +1,50 @@
+"""Metrics by name."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from tabon._internal.registry import lookup
+from tabon.errors import MetricUnavailableError, MissingExtraError
+from tabon.metrics.protocol import Metric
+
+# name: a function (model: Path | None) -> Metric; `model` is the folder that holds what must be fetched
+METRICS: Mapping[str, str] = MappingProxyType(
+    {
+        "bleu": "tabon.metrics.bleu:load",
+        "rouge": "tabon.metrics.rouge:load",
+        "meteor": "tabon.metrics.meteor:load",
+        "chrf": "tabon.metrics.chrf:load",
+        "bertscore": "tabon.metrics.bertscore:load",
+        "comet": "tabon.metrics.comet:load",
+        "radgraph": "tabon.metrics.radgraph:load",
+        "chexbert": "tabon.metrics.chexbert:load",
+        "labels": "tabon.metrics.labels:load",
+        "temporal": "tabon.metrics.temporal:load",
+    }
+)
+WEIGHTLESS = ("bleu", "rouge", "chrf", "labels", "temporal")  # need no file beside the installed packages
+
+
+def load_metric(name: str, *, model: Path | None = None) -> Metric:
+    """Load a metric; `model` is a local folder with its files.
+
+    Raises:
+        UnknownNameError: no metric has this name.
+        MetricUnavailableError: it cannot be measured here; the message says what to fetch or install.
+    """
+    metric: Metric = lookup("metric", METRICS, name)(model)
+    return metric
+
+
+def load_metrics(names: Iterable[str], models: Mapping[str, Path]) -> tuple[list[Metric], dict[str, str]]:
+    """Load the metrics that can be measured here; say why the others cannot, and the way out."""
+    loaded, missing = [], {}
+    for name in names:
+        try:
+            loaded.append(load_metric(name, model=models.get(name)))
+        except MetricUnavailableError as error:
+            missing[name] = f"{error.reason}; {error.remedy}"
+        except MissingExtraError as error:
+            missing[name] = str(error)
+    return loaded, missing

@@ -1,0 +1,1 @@
+"""Neural networks that metrics need, and the check of their weights."""

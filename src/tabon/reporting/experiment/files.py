@@ -1,0 +1,111 @@
+"""From results to files: every table in four forms, every picture, one page.
+
+Only the results are read, so the files can be made again byte for byte on any
+machine, without network, data or models.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tabon._internal.atomic_files import replacing
+from tabon._internal.typed_values import MisfitError, fitting
+from tabon.errors import BadInputError, MissingExtraError, TabonError
+from tabon.evaluation.results import ORACLE, RANDOM, RANDOM_SEEDS, Results, read_results
+from tabon.reporting.experiment.plan import ReportPlan
+from tabon.reporting.page import Fragment, report_page
+from tabon.reporting.plots import Picture, pictures
+from tabon.reporting.plots.curves import curves_of
+from tabon.reporting.plots.pictures import maps_of
+from tabon.reporting.tables import FORMS, Table, all_tables, render
+
+ENDINGS = {"markdown": "md", "latex": "tex", "csv": "csv", "html": "html"}
+GROUPS = {  # how a table's label begins: where it stands on the page
+    "tab:avg": "headline",
+    "tab:per-run": "per-run",
+    "tab:delta": "deltas",
+    "tab:statistics": "statistics",
+    "tab:paper": "paper",
+}
+
+
+def plan_record(plan: ReportPlan, title: str) -> dict[str, Any]:
+    """Return what results keep, so that tables need nothing else."""
+    return {**asdict(plan), "title": title}
+
+
+def plan_of(results: Results) -> tuple[ReportPlan, str]:
+    """Return what the tables of these results show."""
+    try:
+        record = dict(fitting(Mapping[str, Any], results.facts.get("report") or {}, "facts.report"))
+        title = fitting(str, record.pop("title", "Evaluation"), "facts.report.title")
+        if not record:
+            return ReportPlan(columns={score: score for score in results.headline}), title
+        return fitting(ReportPlan, record, "facts.report"), title
+    except MisfitError as error:
+        raise BadInputError(f"the results are not whole ({error}); evaluate again") from None
+
+
+def read_whole_results(path: Path) -> Results:
+    """Read results with all that tables and pictures need; what is not whole is refused by name."""
+    results = read_results(path)
+    try:
+        plan_of(results)
+        curves_of(results)
+        maps_of(results)
+    except TabonError as error:
+        raise BadInputError(f"{path}: {error}") from None
+    return results
+
+
+def tables_of(results: Results, plan: ReportPlan) -> tuple[Table, ...]:
+    """Return the tables that are shown."""
+    tables = all_tables(
+        results,
+        plan.columns,
+        deltas={heading: plan.columns[heading] for heading in plan.deltas},
+        method=plan.per_run,
+        references=(RANDOM, RANDOM_SEEDS, ORACLE),
+    )
+    return tuple(table for table in tables if plan.compare or group_of(table) != "paper")
+
+
+def group_of(table: Table) -> str:
+    """Return where a table stands on the page."""
+    return next((group for start, group in GROUPS.items() if table.label.startswith(start)), "paper")
+
+
+def file_name(table: Table) -> str:
+    """Return the name of a table's files."""
+    return table.label.removeprefix("tab:").replace(":", "-")
+
+
+def write_report(results: Results, out: Path) -> tuple[Path, ...]:
+    """Write tables, pictures and the page; return the files."""
+    plan, title = plan_of(results)
+    tables = tables_of(results, plan)
+    files = {
+        out / "tables" / f"{file_name(table)}.{ENDINGS[form]}": render(table, form)
+        for table in tables
+        for form in FORMS
+    }
+    drawn = _drawn(results, plan.columns)
+    files |= {out / "pictures" / f"{picture.name}.svg": picture.svg for picture in drawn or ()}
+    fragments = [
+        Fragment(title=table.title, group=group_of(table), html=render(table, "html")) for table in tables
+    ]
+    page = report_page(results, fragments, columns=plan.columns, title=title, pictures=drawn)
+    files[out / "report.html"] = page
+    for path, text in files.items():
+        with replacing(path) as file:
+            file.write(text.encode())
+    return tuple(files)
+
+
+def _drawn(results: Results, columns: Mapping[str, str]) -> tuple[Picture, ...] | None:
+    """Draw the pictures; None where nothing can draw."""
+    try:
+        return pictures(results, columns)
+    except MissingExtraError:
+        return None

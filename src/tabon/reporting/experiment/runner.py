@@ -1,0 +1,223 @@
+"""Run, or go on with, everything an experiment needs, up to its results.
+
+Each step writes one file in one move and is skipped where that file was made
+from the same inputs, so a run that was stopped goes on where it was.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from tabon._internal.atomic_files import replacing
+from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon.encoders import Encoder, load_encoder
+from tabon.encoders.sentence_store import SentenceStore
+from tabon.errors import BadInputError
+from tabon.evaluation.neighbour_curve import picks_by_neighbours
+from tabon.evaluation.results import Results, read_results, write_results
+from tabon.method.bank import TransitionBank
+from tabon.method.sentence_sets import Progress
+from tabon.reporting.experiment.evaluation import judge, metrics_of
+from tabon.reporting.experiment.plan import Experiment, RunPlan
+from tabon.reporting.experiment.steps import Steps, file_digest
+from tabon.selectors import Selector
+from tabon.text.records import Query, read_queries, read_transitions, whole_query
+
+RESULTS = "results.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doors:
+    """What the outside gives: drafts that must be bought, a place for embeddings, an ear."""
+
+    write_drafts: Callable[[RunPlan, Path], None] | None = None  # of a run, to a queries file
+    store: SentenceStore | None = None
+    progress: Progress | None = None
+    told: Callable[[str], None] = lambda _: None
+
+
+def reproduce(experiment: Experiment, out: Path, doors: Doors) -> Results:
+    """Run what is missing and return the results, which are in `out` too."""
+    out.mkdir(parents=True, exist_ok=True)
+    return Reproduction(experiment, out, doors).results()
+
+
+class Reproduction:
+    """One experiment on its way: the files that it makes, in order."""
+
+    def __init__(self, experiment: Experiment, out: Path, doors: Doors) -> None:
+        """Look at what is there already."""
+        self.experiment, self.out, self.doors = experiment, out, doors
+        self.steps = Steps(out)
+
+    def results(self) -> Results:
+        """Make everything up to the results."""
+        metrics, missing = metrics_of(self.experiment)
+        for run in self.experiment.runs:
+            self._make_queries(run)
+        selections = {run: self._make_selections(run) for run in self.experiment.runs}
+        curves = {run: self._make_neighbour_picks(run) for run in self.experiment.runs}
+        inputs = {
+            "files": [file_digest(path) for made in selections.values() for path in made.values()],
+            "queries": [file_digest(self._queries(run)) for run in self.experiment.runs],
+            "metrics": [metric.signature for metric in metrics],
+            "missing": missing,
+            "plan": [asdict(self.experiment.evaluation), asdict(self.experiment.report)],
+        }
+        path = self.out / RESULTS
+
+        def work() -> None:
+            made = judge(self, metrics, missing, selections, curves)
+            write_results(path, made)
+
+        self.steps.make(path, inputs, work)
+        return read_results(path)
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """Load the encoder once."""
+        return load_encoder(self.experiment.selection.encoder)
+
+    @cached_property
+    def bank(self) -> TransitionBank:
+        """Build the bank from the training split, or load it."""
+        path, transitions = self.out / "bank.tabon", self._transitions()
+
+        def build() -> None:
+            self.doors.told("building the bank")
+            with transitions.open("rb") as lines:
+                TransitionBank.build(
+                    read_transitions(lines, name=str(transitions)),
+                    encoder=self.encoder,
+                    store=self.doors.store,
+                    progress=self.doors.progress,
+                ).save(path)
+
+        self.steps.make(path, [file_digest(transitions), self.experiment.selection.encoder], build)
+        return TransitionBank.load(path)
+
+    def _transitions(self) -> Path:
+        """Return the training transitions: simulated, or of a cohort folder that must be there."""
+        cohort = self.experiment.cohort
+        if cohort.patients:
+            path = self.out / "train.jsonl"
+            records = simulate_transitions(self._simulation(), "train")
+            self.steps.make(path, asdict(cohort), lambda: write_lines(path, records))
+            return path
+        path = self.experiment.root / cohort.folder / "train" / "transitions.jsonl"
+        if not path.exists():
+            raise BadInputError(
+                f"{path} is not there; make the cohort first (tabon cohort --help) "
+                f"with --out {self.experiment.root / cohort.folder}"
+            )
+        return path
+
+    def _simulation(self) -> SimulationSettings:
+        """Return the simulated patients."""
+        cohort = self.experiment.cohort
+        return SimulationSettings(patients=cohort.patients, seed=cohort.seed)
+
+    def _queries(self, run: RunPlan) -> Path:
+        """Return where a run's queries lie."""
+        return self.out / "runs" / run.folder / "queries.jsonl"
+
+    def _make_queries(self, run: RunPlan) -> None:
+        """Write a run's queries: simulated ones here, bought ones through the door."""
+        path, cohort = self._queries(run), self.experiment.cohort
+        if cohort.patients:
+            records = simulate_queries(self._simulated_drafts(run), "test")
+            named = ({**record, "model": run.model, "prompt": run.prompt} for record in records)
+            inputs = [asdict(cohort), asdict(run), asdict(self.experiment.drafts)]
+            self.steps.make(path, inputs, lambda: write_lines(path, named))
+        elif self.doors.write_drafts is not None:
+            if not path.exists():
+                self._check_methods()  # before anything is paid for
+            self.doors.told(f"drafts of {run.name}")
+            self.doors.write_drafts(run, path)  # its journal knows what is missing
+        if not path.exists():
+            raise BadInputError(
+                f"{path} is not there; write the drafts of {run.name!r} with `tabon generate`"
+            )
+
+    def _check_methods(self) -> None:
+        """Refuse a cohort, an encoder or a number of neighbours that no method can work with."""
+        plan = self.experiment.selection
+        for distance, aggregate in product(plan.distances, plan.aggregates):
+            self.selector(distance, aggregate, plan.neighbours)
+
+    def _simulated_drafts(self, run: RunPlan) -> SimulationSettings:
+        """Return how a run's simulated drafts are made."""
+        return replace(
+            self._simulation(),
+            prompt=run.prompt,  # type: ignore[arg-type]
+            noise=run.noise,
+            num_candidates=self.experiment.drafts.samples,
+        )
+
+    def read_queries(self, run: RunPlan) -> list[Query]:
+        """Read a run's queries."""
+        with self._queries(run).open("rb") as lines:
+            found = read_queries(lines)
+            return [whole_query(query, name=str(self._queries(run))) for query in found]
+
+    def selector(self, distance: str, aggregate: str, neighbours: int) -> Selector:
+        """Return one of the methods."""
+        return Selector(
+            self.bank,
+            distance=distance,
+            aggregate=aggregate,  # type: ignore[arg-type]
+            num_neighbours=neighbours,
+            zero=self.experiment.selection.zero,  # type: ignore[arg-type]
+            encoder=self.encoder,
+            store=self.doors.store,
+        )
+
+    def _make_selections(self, run: RunPlan) -> dict[str, Path]:
+        """Select with every method; return each method's file."""
+        plan, made = self.experiment.selection, {}
+        for distance, aggregate in product(plan.distances, plan.aggregates):
+            path = self._queries(run).with_name(f"{distance}-{aggregate}.jsonl")
+
+            def choose(path: Path = path, distance: str = distance, aggregate: str = aggregate) -> None:
+                self.doors.told(f"selecting: {run.name}, {distance}/{aggregate}")
+                queries = self.read_queries(run)
+                selections = self.selector(distance, aggregate, plan.neighbours).select_many(queries)
+                pairs = zip(queries, selections, strict=True)
+                write_lines(path, (selection.as_record(query.id) for query, selection in pairs))
+
+            self.steps.make(path, self._selection_inputs(run, distance, aggregate), choose)
+            made[f"{distance}/{aggregate}"] = path
+        return made
+
+    def _make_neighbour_picks(self, run: RunPlan) -> dict[str, Path]:
+        """Write the picks of every distance under every number of neighbours of the k-curve."""
+        counts = [k for k in self.experiment.report.neighbours if k <= len(self.bank)]
+        made: dict[str, Path] = {}
+        for distance in self.experiment.selection.distances if counts else ():
+            path = self._queries(run).with_name(f"neighbours-{distance}.jsonl")
+
+            def choose(path: Path = path, distance: str = distance) -> None:
+                self.doors.told(f"k-curve: {run.name}, {distance}")
+                selector = self.selector(distance, "knn", max(counts))
+                write_lines(path, picks_by_neighbours(selector, self.read_queries(run), counts))
+
+            self.steps.make(path, [self._selection_inputs(run, distance, "knn"), counts], choose)
+            made[distance] = path
+        return made
+
+    def _selection_inputs(self, run: RunPlan, distance: str, aggregate: str) -> list[Any]:
+        """Return what changes a run's selections."""
+        plan = self.experiment.selection
+        digest = file_digest(self._queries(run))
+        return [digest, self.bank.sha256, distance, aggregate, plan.neighbours, plan.zero]
+
+
+def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write JSON Lines in one step."""
+    with replacing(path) as file:
+        for record in records:
+            file.write(json.dumps(record).encode() + b"\n")

@@ -1,0 +1,178 @@
+"""How much of the way from a random pick to the best draft each method goes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from tabon.evaluation.results import MEAN_RUN, Cell, Results
+from tabon.reporting.plots.drawing import (
+    BAND,
+    FAINT,
+    Look,
+    canvas,
+    label,
+    looks,
+    new_figure,
+    percent,
+    room_for,
+    split_name,
+    svg,
+    titled,
+)
+from tabon.reporting.tables.places import method_name, section_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ACROSS = 4  # panels in a row
+LONGEST_HEADING = 22  # characters over a panel
+GAP, RELATIVE = "share of the gap to the best draft closed", "change relative to random"
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """One method's gain over random; None where it is not known."""
+
+    method: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+    def clear(self) -> bool:
+        """Tell whether the interval leaves zero out."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The gains of all methods on one score."""
+
+    heading: str
+    unit: str  # GAP or RELATIVE
+    gains: tuple[Gain, ...]
+
+    def measured(self) -> tuple[Gain, ...]:
+        """Return the gains that are known."""
+        return tuple(gain for gain in self.gains if gain.value is not None)
+
+
+def panel_of(results: Results, section: str, score: str, heading: str) -> Panel:
+    """Read one score's gains: the share of the gap where it is known, else the relative change."""
+    run = results.main_run()
+    cells = {
+        cell.method: cell
+        for cell in results.cells
+        if (cell.run, cell.section, cell.score) == (run, section, score)
+    }
+    found = [cells.get(method) for method in results.methods]
+    unit = GAP if any(cell is not None and cell.gap is not None for cell in found) else RELATIVE
+    gain = _gap if unit == GAP else _relative
+    pairs = zip(results.methods, found, strict=True)
+    return Panel(
+        heading, unit, tuple(Gain(name, None) if cell is None else gain(cell) for name, cell in pairs)
+    )
+
+
+def gains_plot(results: Results, section: str, columns: Mapping[str, str]) -> str:
+    """Draw the gain over random of each method, one panel a score; bars are 95 % intervals.
+
+    Args:
+        results: what was measured.
+        section: "findings", "impression" or "report".
+        columns: headings and their scores, in order.
+    """
+    panels = [panel_of(results, section, score, heading) for heading, score in columns.items()]
+    across = max(1, min(ACROSS, len(panels)))
+    down = max(1, -(-len(panels) // across))
+    height = 0.26 * len(results.methods) + 0.75
+    title = f"Gain over a random pick: {label(section_name(section))}, {_run_words(results)}"
+    names = [label(method_name(method)) for method in results.methods]
+    with canvas():
+        figure = new_figure(0.7 + room_for(names) + 1.95 * across, down * height + 0.9)
+        same_unit = len({panel.unit for panel in panels}) == 1
+        grid = figure.subplots(down, across, sharex=same_unit, squeeze=False)
+        for number, axes in enumerate(grid.flat):
+            if number < len(panels):
+                _draw(axes, panels[number], number, labelled=number % across == 0)
+            else:
+                axes.set_axis_off()
+        titled(figure, title, _note(panels))
+        return svg(figure, title)
+
+
+def _gap(cell: Cell) -> Gain:
+    """Return the share of the gap closed."""
+    return Gain(cell.method, cell.gap, cell.gap_low, cell.gap_high)
+
+
+def _relative(cell: Cell) -> Gain:
+    """Return the relative change; its interval is that of the difference over the random value."""
+    if cell.relative is None or cell.value is None or not cell.delta or cell.value == cell.delta:
+        return Gain(cell.method, cell.relative)
+    random = cell.value - cell.delta
+    low, high = (None if end is None else end / random for end in (cell.delta_low, cell.delta_high))
+    return Gain(cell.method, cell.relative, low, high)
+
+
+def _draw(axes: "Axes", panel: Panel, number: int, *, labelled: bool) -> None:
+    """Draw one panel; the first method is at the top."""
+    methods = [gain.method for gain in panel.gains]
+    styles = looks(methods)
+    _bands(axes, methods)
+    axes.axvline(0.0, color=FAINT, linewidth=0.9, zorder=1)
+    for row, gain in enumerate(panel.gains):
+        _mark(axes, gain, row, styles[gain.method], f"{number}-{row}")
+    axes.set_title(label(panel.heading, LONGEST_HEADING))
+    axes.set_ylim(len(methods) - 0.5, -0.5)
+    axes.set_yticks(range(len(methods)), [label(method_name(name)) if labelled else "" for name in methods])
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", labelbottom=True)
+    axes.spines["left"].set_visible(False)
+    axes.locator_params(axis="x", nbins=4)
+    axes.xaxis.set_major_formatter(lambda value, _: percent(value).replace(".0%", "%"))
+    axes.margins(x=0.08)
+
+
+def _bands(axes: "Axes", methods: Sequence[str]) -> None:
+    """Shade every second distance, so that a row is easily followed."""
+    top = 0
+    for number, (_, group) in enumerate(groupby(methods, key=lambda name: split_name(name)[0])):
+        rows = len(list(group))
+        if number % 2 == 0:
+            axes.axhspan(top - 0.5, top + rows - 0.5, color=BAND, linewidth=0, zorder=0)
+        top += rows
+
+
+def _mark(axes: "Axes", gain: Gain, row: int, look: Look, place: str) -> None:
+    """Draw one gain and its interval, or say that there is none."""
+    if gain.value is None:
+        text = axes.text(0.5, row, "not measured", transform=axes.get_yaxis_transform())
+        text.set(ha="center", va="center", fontsize=7.5, color=FAINT, style="italic", gid=f"missing-{place}")
+        return
+    if gain.low is not None and gain.high is not None:
+        (line,) = axes.plot([gain.low, gain.high], [row, row], color=look.colour, linewidth=1.8, zorder=2)
+        line.set_gid(f"interval-{place}")
+    fill = look.colour if gain.clear() else "white"
+    (mark,) = axes.plot([gain.value], [row], look.marker, color=look.colour, markerfacecolor=fill, zorder=3)
+    mark.set(gid=f"gain-{place}", markersize=5.0 if look.marker == "D" else 6.0, markeredgewidth=1.4)
+
+
+def _note(panels: Sequence[Panel]) -> str:
+    """Say what is drawn, and what is not."""
+    parts = []
+    for unit in dict.fromkeys(panel.unit for panel in panels):
+        names = ", ".join(label(panel.heading) for panel in panels if panel.unit == unit)
+        parts.append(unit if len({panel.unit for panel in panels}) == 1 else f"{names}: {unit}")
+    lost = sum(len(panel.gains) - len(panel.measured()) for panel in panels)
+    bare = sum(gain.low is None or gain.high is None for panel in panels for gain in panel.measured())
+    notes = ["x: " + "; ".join(parts) if parts else "nothing was asked for"]
+    notes.append("bar: 95 % interval; filled mark: the interval leaves 0 out")
+    notes += [f"{lost} not measured"] * bool(lost) + [f"{bare} without an interval"] * bool(bare)
+    return "\n".join([notes[0], "; ".join(notes[1:])])
+
+
+def _run_words(results: Results) -> str:
+    """Name the run of the headline."""
+    run = results.main_run()
+    return f"mean of {len(results.runs)} runs" if run == MEAN_RUN else label(run)

@@ -1,0 +1,132 @@
+"""All pictures of an evaluation, with the words that stand in for them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tabon.evaluation.results import MEAN_RUN, Results
+from tabon.reporting.plots.curves import Curve, CurveLine, curve_plot, curves_of
+from tabon.reporting.plots.drawing import percent
+from tabon.reporting.plots.gains import GAP, gains_plot, panel_of
+from tabon.reporting.plots.heat_map import run_heat_map
+from tabon.reporting.plots.map import transition_map_plot
+from tabon.reporting.tables.places import method_name, section_name, slug
+from tabon.reporting.transition_map import TransitionMap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """One picture and what a reader who cannot see it is told."""
+
+    name: str  # fit for a file: "gains-impression"
+    svg: str
+    alt: str
+    folded: bool = False  # shown only when asked for
+
+
+def pictures(results: Results, columns: Mapping[str, str]) -> tuple[Picture, ...]:
+    """Draw everything there is to draw: gains, curves, maps, runs.
+
+    Args:
+        results: what was measured.
+        columns: headings and the scores to show, in order.
+    """
+    drawn = [*_gains(results, columns), *_curves(results, columns), *_maps(results), *_runs(results, columns)]
+    return tuple(drawn)
+
+
+def _measured(results: Results, section: str, columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns with something to draw in a section."""
+    found = {
+        cell.score
+        for cell in results.cells
+        if cell.section == section and cell.value is not None and cell.method in results.methods
+    }
+    return {heading: score for heading, score in columns.items() if score in found}
+
+
+def _gains(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
+    """Draw the gains of each section."""
+    for section in results.sections():
+        shown = _measured(results, section, columns)
+        if shown:
+            drawn = gains_plot(results, section, shown)
+            yield Picture(name=f"gains-{slug(section)}", svg=drawn, alt=_gains_words(results, section, shown))
+
+
+def _gains_words(results: Results, section: str, columns: Mapping[str, str]) -> str:
+    """Tell the best method on each score."""
+    parts = []
+    for heading, score in columns.items():
+        panel = panel_of(results, section, score, heading)
+        best = max(panel.measured(), key=lambda gain: gain.value or 0.0, default=None)
+        if best is not None and best.value is not None:
+            what = "of the gap closed" if panel.unit == GAP else "over random"
+            parts.append(f"{heading}, {method_name(best.method)} with {percent(best.value)} {what}")
+    return f"Gains over a random pick in {section_name(section)}. Highest on each score: {'; '.join(parts)}."
+
+
+def _curves(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
+    """Draw the curves."""
+    headings = {score: heading for heading, score in columns.items()}
+    for number, curve in enumerate(curves_of(results)):
+        heading = headings.get(curve.score, curve.score)
+        drawn = curve_plot(curve, heading=heading)
+        yield Picture(name=f"curve-{number}", svg=drawn, alt=_curve_words(curve, heading))
+
+
+def _curve_words(curve: Curve, heading: str) -> str:
+    """Tell where each line begins and ends."""
+    ends = "; ".join(filter(None, map(_ends, curve.lines)))
+    what = f"{curve.name}, {heading} in {section_name(curve.section)}"
+    return f"{what}, share of the gap closed against {curve.x}: {ends}."
+
+
+def _ends(line: CurveLine) -> str:
+    """Tell the first and the last measured point of a line."""
+    points = [(point.x, point.value) for point in line.points if point.value is not None]
+    if not points:
+        return ""
+    (first, low), (last, high) = points[0], points[-1]
+    return f"{method_name(line.method)} from {percent(low)} at {first:g} to {percent(high)} at {last:g}"
+
+
+def maps_of(results: Results) -> tuple[TransitionMap, ...]:
+    """Read the transition maps of an evaluation."""
+    return tuple(map(TransitionMap.from_record, results.listed_facts("maps")))
+
+
+def _maps(results: Results) -> Iterator[Picture]:
+    """Draw the transition maps."""
+    for number, points in enumerate(maps_of(results)):
+        chosen = "none is chosen" if points.picked is None else f"draft {points.picked} is chosen"
+        alt = (
+            f"Map of {len(points.points.bank)} training transitions ({points.section}, {points.distance}) "
+            f"and the {len(points.points.drafts)} drafts of {points.query}; {chosen}."
+        )
+        yield Picture(name=f"map-{number}", svg=transition_map_plot(points), alt=alt)
+
+
+def _runs(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
+    """Draw runs beside methods where there are several runs; all but the first of a section are folded."""
+    if len(results.runs) < 2:  # noqa: PLR2004
+        return
+    for section in results.sections():
+        for number, (heading, score) in enumerate(_measured(results, section, columns).items()):
+            drawn = run_heat_map(results, section, score, heading=heading)
+            alt = _run_words(results, section, score, heading)
+            yield Picture(name=f"runs-{slug(section)}-{number}", svg=drawn, alt=alt, folded=number > 0)
+
+
+def _run_words(results: Results, section: str, score: str, heading: str) -> str:
+    """Tell how many run and method pairs are above random."""
+    deltas = [
+        cell.delta
+        for cell in results.cells
+        if (cell.section, cell.score) == (section, score)
+        and cell.run != MEAN_RUN
+        and cell.method in results.methods
+        and cell.delta is not None
+    ]
+    above = sum(delta > 0 for delta in deltas)
+    where = f"{heading} in {section_name(section)}"
+    return f"{where}: {above} of {len(deltas)} pairs of run and method are above a random pick."

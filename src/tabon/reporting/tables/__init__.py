@@ -1,0 +1,26 @@
+"""The paper's tables, made from results only; the one place where numbers are rounded."""
+
+from tabon.reporting.tables.build import (
+    all_tables,
+    delta_table,
+    headline_table,
+    per_run_table,
+    statistics_table,
+)
+from tabon.reporting.tables.comparison import comparison_table, per_run_comparison
+from tabon.reporting.tables.merge import merge_results
+from tabon.reporting.tables.render import FORMS, Table, render
+
+__all__ = [
+    "FORMS",
+    "Table",
+    "all_tables",
+    "comparison_table",
+    "delta_table",
+    "headline_table",
+    "merge_results",
+    "per_run_comparison",
+    "per_run_table",
+    "render",
+    "statistics_table",
+]

@@ -1,0 +1,347 @@
+"""The paper's tables, made from results only.
+
+Every dash has its reason in the notes, and the notes carry n, shortfalls,
+abstentions and the signature of every score and method shown.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tabon._internal.registry import check_name
+from tabon.evaluation.results import MEAN_RUN, RANDOM, REFERENCES, Cell, Results, Run
+from tabon.reporting.tables.comparison import comparison_table, per_run_comparison
+from tabon.reporting.tables.notes import mean_notes, notes_of
+from tabon.reporting.tables.paper_values import AGGREGATES, DISTANCES, MEAN_OF_METHODS, paper_values
+from tabon.reporting.tables.places import (
+    DASH,
+    DISTANCE_NAMES,
+    Grid,
+    Spot,
+    grid_of,
+    name_cell,
+    number,
+    percent,
+    section_name,
+    slug,
+    value_cell,
+)
+from tabon.reporting.tables.render import Block, Heading, Table, TableCell, TableRow
+
+PAPER_SECTIONS = ("impression", "findings")  # in the paper's order
+DELTA_LABELS = {"BERTSc": "BERTScore-F1", "RadGraph": "RadGraph averaged-F1"}
+ABBREVIATIONS = dict(zip(DISTANCES, ("MS", "Nov", "DH", "OT"), strict=True))
+DELTA_METHODS = {  # the paper's order: min first, then kNN
+    f"{ABBREVIATIONS[distance]} / {aggregate[0]}": f"{distance}/{aggregate}"
+    for aggregate in AGGREGATES
+    for distance in DISTANCES
+}
+DELTA_KEY = (
+    f"Columns: {', '.join(f'{ABBREVIATIONS[each]} = {DISTANCE_NAMES[each]}' for each in DISTANCES)}; "
+    "m = min, k = knn. Cells are method minus random; the last column is the random baseline."
+)
+RUN_HEADINGS = (Heading(text="Model", align="l"), Heading(text="Prompt", align="l"))
+STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
+STARS_KEY = "Stars: p after Holm's correction below 0.05 (*), 0.01 (**), 0.001 (***)."
+STATISTICS_KEY = (
+    "W/T/L: studies where the pick is worth more than, as much as, less than the expected random one. "
+    f"{DASH} beside a value: not worked out; reference rows have no tests, and Holm is of the headline's "
+    "family only."
+)
+
+
+def all_tables(
+    results: Results,
+    columns: Mapping[str, str],
+    *,
+    deltas: Mapping[str, str] | None = None,
+    method: str = "novelty/min",
+    references: Sequence[str] = (RANDOM,),
+) -> tuple[Table, ...]:
+    """Return every table in the paper's order, then statistics and the comparison with the paper.
+
+    Args:
+        results: what an evaluation found.
+        columns: the headline's heads and their scores, {"BLEU-1": "bleu-1", …}.
+        deltas: the delta tables' names and their scores; by default the paper's two.
+        method: the one of the per-run tables; they are left out where it is not in the results.
+        references: the headline's reference rows, of RANDOM, RANDOM_SEEDS and ORACLE.
+    """
+    if deltas is None:
+        deltas = {DELTA_LABELS[label]: score for label, score in columns.items() if label in DELTA_LABELS}
+    sections = [section for section in PAPER_SECTIONS if section in results.sections()]
+    every = [*sections, *(section for section in results.sections() if section not in sections)]
+    shown = [section for section in every if _any_measured(results, section, columns)]
+    compared = [section for section in shown if section in {value.section for value in paper_values()}]
+    by_run = method in results.methods
+    return (
+        *(headline_table(results, section, columns, references=references) for section in shown),
+        *(per_run_table(results, section, columns, method) for section in shown if by_run),
+        *(delta_table(results, section, deltas[label], label) for section in shown for label in deltas),
+        *_statistics_tables(results, shown, columns),
+        *(comparison_table(results, section, columns) for section in compared),
+        *(per_run_comparison(results, section, columns, method) for section in compared if by_run),
+    )
+
+
+def headline_table(
+    results: Results, section: str, columns: Mapping[str, str], *, references: Sequence[str] = (RANDOM,)
+) -> Table:
+    """Return one row a method over all runs: value, relative change, the best of each column in bold.
+
+    The reference rows follow in italics, then the mean of the paper's transition methods.
+    """
+    grid, run = grid_of(results, section), results.main_run()
+    lines = [grid.line(columns, run=run, method=method) for method in _selectors(results)]
+    below = [grid.line(columns, run=run, method=method) for method in references]
+    means = grid.mean_line(columns, run=run) if grid.transition_methods() else ()
+    blocks = [_method_rows(lines), _reference_rows(below), _mean_rows(means)]
+    scope = f"mean of {len(results.runs)} runs" if run == MEAN_RUN else run
+    return Table(
+        label=f"tab:avg-{slug(section_name(section))}",
+        title=section_name(section),
+        caption=f"headline scores, {scope}. Subscripts: relative change against the random baseline. "
+        "The best method of each column is in bold.",
+        headings=(Heading(text="Method", align="l"), *(Heading(text=column) for column in columns)),
+        blocks=tuple(Block(rows=rows) for rows in blocks if rows),
+        notes=(
+            *notes_of(results, [spot for line in (*lines, *below) for spot in line]),
+            *(mean_notes(grid, means) if means else ()),
+        ),
+    )
+
+
+def per_run_table(
+    results: Results, section: str, columns: Mapping[str, str], method: str = "novelty/min"
+) -> Table:
+    """Return one row a run, for random and for one method, each block with its mean over runs."""
+    check_name("method of the results", tuple(results.methods), method)
+    grid = grid_of(results, section)
+    blocks = {each: _run_lines(grid, columns, each) for each in (RANDOM, method)}
+    return Table(
+        label=f"tab:per-run-{slug(section_name(section))}",
+        title=f"Per-run values on {section_name(section)}",
+        caption="one method and the random baseline. Subscripts: relative change against random.",
+        headings=(*RUN_HEADINGS, *(Heading(text=column) for column in columns)),
+        blocks=tuple(
+            Block(heading=name_cell(each, italic=True), rows=tuple(_run_rows(results.runs, lines)))
+            for each, lines in blocks.items()
+        ),
+        notes=notes_of(results, [spot for lines in blocks.values() for line in lines for spot in line]),
+    )
+
+
+def delta_table(results: Results, section: str, score: str, label: str) -> Table:
+    """Return one row a run and one column a transition method: how far above random it is."""
+    grid = grid_of(results, section)
+    methods = (*DELTA_METHODS.values(), RANDOM)
+    lines = [
+        [grid.spot(run=run.name, method=method, score=score, column=label) for method in methods]
+        for run in results.runs
+    ]
+    return Table(
+        label=f"tab:delta-{slug(score)}-{slug(section_name(section))}",
+        title=f"Δ {label} vs. random on {section_name(section)}",
+        caption="",
+        headings=(
+            *RUN_HEADINGS,
+            *(Heading(text=text) for text in DELTA_METHODS),
+            Heading(text="rand.", align="r"),
+        ),
+        blocks=(Block(rows=tuple(_delta_rows(results.runs, lines))),),
+        notes=(
+            DELTA_KEY,
+            *_baseless_notes(lines),
+            *notes_of(results, [spot for line in lines for spot in line]),
+        ),
+    )
+
+
+def statistics_table(results: Results, section: str, score: str, label: str = "") -> Table:
+    """Return all that is known of one score: intervals, gap closed, tests, wins and n, a row a method."""
+    grid, run = grid_of(results, section), results.main_run()
+    column = label or score
+    spots = [
+        grid.spot(run=run, method=method, score=score, column=column)
+        for method in (*_selectors(results), *REFERENCES)
+        if method not in REFERENCES or (run, method, score) in grid.cells
+    ]
+    selectors = [spot for spot in spots if spot.method not in REFERENCES]
+    references = [spot for spot in spots if spot.method in REFERENCES]
+    blocks = [
+        tuple(_statistics_row(spot, italic=spot.method in REFERENCES) for spot in part)
+        for part in (selectors, references)
+    ]
+    return Table(
+        label=f"tab:statistics-{slug(score)}-{slug(section_name(section))}",
+        title=f"{column} on {section_name(section)}",
+        caption="95 % intervals from resampled patients; p from paired randomisation against random.",
+        headings=STATISTICS_HEADINGS,
+        blocks=tuple(Block(rows=rows) for rows in blocks if rows),
+        notes=(STARS_KEY, STATISTICS_KEY, *notes_of(results, spots)),
+    )
+
+
+def _statistics_tables(
+    results: Results, sections: Iterable[str], columns: Mapping[str, str]
+) -> Iterator[Table]:
+    """Yield the statistics of every measured score."""
+    for section in sections:
+        for label, score in columns.items():
+            if score in results.scores:
+                yield statistics_table(results, section, score, label)
+
+
+def _any_measured(results: Results, section: str, columns: Mapping[str, str]) -> bool:
+    """Say whether a section has a number for one of the columns."""
+    scores = set(columns.values())
+    return any(c.section == section and c.score in scores and c.value is not None for c in results.cells)
+
+
+def _selectors(results: Results) -> list[str]:
+    """Return the methods that choose, in the order of the results."""
+    return [method for method in results.methods if method not in REFERENCES]
+
+
+def _method_rows(lines: Sequence[Sequence[Spot]]) -> tuple[TableRow, ...]:
+    """Return the rows of the selectors, all of the best of a column in bold."""
+    best = [
+        max((spot.value for spot in column if spot.value is not None), default=None)
+        for column in zip(*lines, strict=True)
+    ]
+    return tuple(
+        TableRow(
+            cells=(
+                name_cell(line[0].method),
+                *(
+                    value_cell(spot, bold=spot.value is not None and spot.value == top)
+                    for spot, top in zip(line, best, strict=True)
+                ),
+            )
+        )
+        for line in lines
+    )
+
+
+def _reference_rows(lines: Sequence[Sequence[Spot]]) -> tuple[TableRow, ...]:
+    """Return the rows to compare with, in italics; random has no change against itself."""
+    return tuple(
+        TableRow(
+            cells=(
+                name_cell(line[0].method, italic=True),
+                *(
+                    TableCell(text=number(spot.value), italic=True)
+                    if spot.method == RANDOM
+                    else value_cell(spot, italic=True)
+                    for spot in line
+                ),
+            )
+        )
+        for line in lines
+    )
+
+
+def _mean_rows(means: Sequence[Spot]) -> tuple[TableRow, ...]:
+    """Return the row of the means of methods, or none; only its name is bold."""
+    if not means:
+        return ()
+    return (TableRow(cells=(name_cell(MEAN_OF_METHODS, bold=True), *map(value_cell, means))),)
+
+
+def _run_lines(grid: Grid, columns: Mapping[str, str], method: str) -> list[tuple[Spot, ...]]:
+    """Return the places of one method, run by run, and of the mean where there are several."""
+    names = [run.name for run in grid.results.runs]
+    if len(names) > 1:
+        names.append(MEAN_RUN)
+    return [grid.line(columns, run=name, method=method) for name in names]
+
+
+def _run_rows(runs: Sequence[Run], lines: Sequence[Sequence[Spot]]) -> Iterator[TableRow]:
+    """Yield the rows of a block of the per-run table; the mean carries no subscripts."""
+    for run, line in zip(runs, lines, strict=False):
+        plain = [TableCell(text=run.model), TableCell(text=run.prompt)]
+        random = line[0].method == RANDOM
+        cells = [TableCell(text=number(spot.value)) if random else value_cell(spot) for spot in line]
+        yield TableRow(cells=(*plain, *cells))
+    for line in lines[len(runs) :]:
+        values = [TableCell(text=number(spot.value)) for spot in line]
+        yield TableRow(cells=(TableCell(text="mean", italic=True, span=2), *values), ruled=True)
+
+
+def _delta_rows(runs: Sequence[Run], lines: Sequence[Sequence[Spot]]) -> Iterator[TableRow]:
+    """Yield the rows of a delta table."""
+    for run, line in zip(runs, lines, strict=True):
+        deltas = [TableCell(text=_signed(spot.cell.delta if spot.cell else None)) for spot in line[:-1]]
+        names = [TableCell(text=run.model), TableCell(text=run.prompt)]
+        yield TableRow(cells=(*names, *deltas, TableCell(text=number(line[-1].value))))
+
+
+def _baseless_notes(lines: Iterable[Sequence[Spot]]) -> Iterator[str]:
+    """Name the runs where a value has no random baseline to be compared with."""
+    found = [spot for line in lines for spot in line[:-1] if spot.cell and spot.value is not None]
+    runs = dict.fromkeys(spot.run for spot in found if spot.cell and spot.cell.delta is None)
+    if runs:
+        yield f"{DASH} no difference from random was worked out: {'; '.join(runs)}."
+
+
+STATISTICS_HEADINGS = (
+    Heading(text="Method", align="l"),
+    Heading(text="mean", group="Value"),
+    Heading(text="95 %", group="Value"),
+    Heading(text="mean", group="Δ vs. random"),
+    Heading(text="95 %", group="Δ vs. random"),
+    Heading(text="relative", group="Δ vs. random"),
+    Heading(text="share", group="Gap closed"),
+    Heading(text="95 %", group="Gap closed"),
+    Heading(text="raw", group="p"),
+    Heading(text="Holm", group="p"),
+    Heading(text="BH", group="p"),
+    Heading(text="W/T/L"),
+    Heading(text="n", align="r"),
+)
+
+
+def _statistics_row(spot: Spot, *, italic: bool) -> TableRow:
+    """Return the row of one method."""
+    texts = [DASH] * (len(STATISTICS_HEADINGS) - 1) if spot.cell is None else _statistics(spot.cell)
+    cells = [TableCell(text=text, italic=italic) for text in texts]
+    return TableRow(cells=(name_cell(spot.method, italic=italic), *cells))
+
+
+def _statistics(cell: Cell) -> list[str]:
+    """Write the numbers of a cell in the order of the headings."""
+    counts = (cell.wins, cell.ties, cell.losses)
+    return [
+        number(cell.value),
+        _interval(cell.low, cell.high, ".3f"),
+        _signed(cell.delta) + _stars(cell),
+        _interval(cell.delta_low, cell.delta_high, "+.3f"),
+        percent(cell.relative) or DASH,
+        DASH if cell.gap is None else f"{cell.gap:.1%}",
+        _interval(cell.gap_low, cell.gap_high, ".1%"),
+        *(_chance(p) for p in (cell.p, cell.holm, cell.bh)),
+        DASH if None in counts else "/".join(map(str, counts)),
+        str(cell.n),
+    ]
+
+
+def _signed(value: float | None) -> str:
+    """Write a difference with its sign."""
+    return DASH if value is None else f"{value:+.3f}"
+
+
+def _interval(low: float | None, high: float | None, form: str) -> str:
+    """Write an interval, a dash where an end is missing."""
+    return DASH if low is None or high is None else f"[{low:{form}}, {high:{form}}]"
+
+
+def _chance(p: float | None) -> str:
+    """Write a p-value; what rounds to nothing is written as a bound."""
+    if p is None:
+        return DASH
+    return "<0.001" if p < STARS[0][0] else f"{p:.3f}"
+
+
+def _stars(cell: Cell) -> str:
+    """Return a difference's stars by its p-value after Holm's correction."""
+    if cell.delta is None or cell.holm is None:
+        return ""
+    return next((stars for bound, stars in STARS if cell.holm < bound), "")

@@ -1,0 +1,177 @@
+"""Our numbers beside the ones that the paper prints."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tabon._internal.registry import check_name
+from tabon.evaluation.results import MEAN_RUN, RANDOM, Results
+from tabon.reporting.tables.notes import mean_notes, notes_of
+from tabon.reporting.tables.paper_values import (
+    HEADLINE,
+    MEAN_OF_METHODS,
+    PER_RUN,
+    TRANSITION_METHODS,
+    PaperValue,
+    paper_value,
+    paper_values,
+)
+from tabon.reporting.tables.places import (
+    DASH,
+    Grid,
+    Spot,
+    grid_of,
+    method_name,
+    name_cell,
+    number,
+    percent,
+    section_name,
+    slug,
+    value_cell,
+)
+from tabon.reporting.tables.render import Block, Heading, Table, TableCell, TableRow
+
+POINTS = (
+    "Difference: ours, unrounded, minus the printed value, in points (hundredths). "
+    "The printed values are rounded to 0.1 points."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One place of a comparison: the paper's number and ours."""
+
+    paper: PaperValue | None
+    spot: Spot
+
+    def cells(self) -> tuple[TableCell, ...]:
+        """Return the paper's value, ours, and the difference."""
+        if self.paper is None:
+            return TableCell(text=DASH), value_cell(self.spot), TableCell(text=DASH)
+        printed = TableCell(text=number(self.paper.value), subscript=percent(self.paper.relative))
+        if self.spot.value is None:
+            return printed, value_cell(self.spot), TableCell(text=DASH)
+        difference = 100 * (self.spot.value - self.paper.value)
+        return printed, value_cell(self.spot), TableCell(text=f"{difference:+.1f}")
+
+
+def comparison_table(results: Results, section: str, columns: Mapping[str, str]) -> Table:
+    """Return the paper's headline table of a section with our numbers beside it.
+
+    `columns` names a score for each of the paper's heads ("BLEU-1", …, "CheX-14").
+    """
+    grid, run = grid_of(results, section), results.main_run()
+    lines = [grid.line(columns, run=run, method=method) for method in (*TRANSITION_METHODS, RANDOM)]
+    mean = _whole_mean(grid, columns, run)
+    compared = [_compared(HEADLINE, section, MEAN_RUN, line) for line in (*lines, mean)]
+    return Table(
+        label=f"tab:paper-avg-{slug(section_name(section))}",
+        title=section_name(section),
+        caption="headline scores, the paper's beside ours.",
+        headings=(Heading(text="Method", align="l"), *_headings(columns)),
+        blocks=tuple(
+            Block(rows=tuple(_method_row(line) for line in part))
+            for part in (compared[:-2], compared[-2:-1], compared[-1:])
+        ),
+        notes=(
+            POINTS,
+            *_run_notes(results),
+            *_paper_notes(compared),
+            *mean_notes(grid, mean),
+            *notes_of(results, _spots(compared[:-1])),
+        ),
+    )
+
+
+def per_run_comparison(
+    results: Results, section: str, columns: Mapping[str, str], method: str = "novelty/min"
+) -> Table:
+    """Return the paper's per-run table of a section with our numbers beside it, run by run of one name."""
+    check_name("method of the results", tuple(results.methods), method)
+    grid = grid_of(results, section)
+    runs = [run.name for run in results.runs] + [MEAN_RUN] * (len(results.runs) > 1)
+    blocks = {
+        each: [_compared(PER_RUN, section, run, grid.line(columns, run=run, method=each)) for run in runs]
+        for each in (RANDOM, method)
+    }
+    every = [line for lines in blocks.values() for line in lines]
+    return Table(
+        label=f"tab:paper-per-run-{slug(section_name(section))}",
+        title=f"Per-run values on {section_name(section)}",
+        caption="the paper's beside ours.",
+        headings=(Heading(text="Run", align="l"), *_headings(columns)),
+        blocks=tuple(
+            Block(heading=name_cell(each, italic=True), rows=tuple(map(_run_row, lines)))
+            for each, lines in blocks.items()
+        ),
+        notes=(POINTS, *_run_notes(results), *_paper_notes(every), *notes_of(results, _spots(every))),
+    )
+
+
+def _compared(table: str, section: str, run: str, line: Sequence[Spot]) -> tuple[Compared, ...]:
+    """Put the paper's numbers beside a row of ours."""
+    return tuple(
+        Compared(
+            paper=paper_value(table=table, section=section, run=run, method=spot.method, column=spot.column),
+            spot=spot,
+        )
+        for spot in line
+    )
+
+
+def _whole_mean(grid: Grid, columns: Mapping[str, str], run: str) -> tuple[Spot, ...]:
+    """Return the row of means where all eight methods are there; the mean of fewer is another number."""
+    mean = grid.mean_line(columns, run=run)
+    whole = grid.transition_methods() == TRANSITION_METHODS
+    return mean if whole else tuple(replace(spot, cell=None) for spot in mean)
+
+
+def _headings(columns: Mapping[str, str]) -> Iterator[Heading]:
+    """Yield three heads a score."""
+    for column in columns:
+        for text in ("paper", "ours", "diff."):
+            yield Heading(text=text, group=column)
+
+
+def _method_row(line: Sequence[Compared]) -> TableRow:
+    """Return the row of a method."""
+    method = line[0].spot.method
+    name = name_cell(method, italic=method == RANDOM, bold=method == MEAN_OF_METHODS)
+    return TableRow(cells=(name, *(cell for each in line for cell in each.cells())))
+
+
+def _run_row(line: Sequence[Compared]) -> TableRow:
+    """Return the row of a run; the mean over runs stands under a line."""
+    mean = line[0].spot.run == MEAN_RUN
+    name = TableCell(text=line[0].spot.run, italic=mean)
+    return TableRow(cells=(name, *(cell for each in line for cell in each.cells())), ruled=mean)
+
+
+def _spots(lines: Iterable[Sequence[Compared]]) -> list[Spot]:
+    """Return our places of a comparison."""
+    return [each.spot for line in lines for each in line]
+
+
+def _run_notes(results: Results) -> Iterator[str]:
+    """Say that two means are of different runs, where they are."""
+    theirs = {value.run for value in paper_values() if value.table == PER_RUN} - {MEAN_RUN}
+    ours = {run.name for run in results.runs}
+    if ours != theirs:
+        same = f"{len(ours & theirs)} have the same name"
+        yield f"The paper's mean is of its {len(theirs)} runs, ours of {len(ours)}; {same}."
+
+
+def _paper_notes(lines: Sequence[Sequence[Compared]]) -> Iterator[str]:
+    """Say where the paper has no number to compare with: a run, a column or single places."""
+    every = [each for line in lines for each in line]
+    runs = {each.spot.run for each in every} - {each.spot.run for each in every if each.paper}
+    columns = {each.spot.column for each in every} - {each.spot.column for each in every if each.paper}
+    named = dict.fromkeys(_place(each.spot, runs, columns) for each in every if each.paper is None)
+    if named:
+        yield f"{DASH} not in the paper: {'; '.join(named)}."
+
+
+def _place(spot: Spot, runs: Collection[str], columns: Collection[str]) -> str:
+    """Name a place by its column or its run, where all of that is absent."""
+    if spot.column in columns:
+        return spot.column
+    return spot.run if spot.run in runs else f"{spot.column} of {method_name(spot.method)} in {spot.run}"

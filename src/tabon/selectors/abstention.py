@@ -1,0 +1,219 @@
+"""What strangeness is usual: of the bank's own transitions, or of the picks for some queries.
+
+Two sources. `bank`: how far each training transition is from those of all other
+patients; it needs nothing else, and asks whether a draft looks like a real
+transition. `queries`: how strange the picks were for queries of the same
+generator with the same number of drafts; it holds the asked rate.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabon._internal.atomic_files import replacing
+from tabon._internal.typed_values import read_typed
+from tabon.errors import BadInputError
+from tabon.method.bank import SectionBank, TransitionBank
+from tabon.method.nearest import ExactIndex
+from tabon.method.scoring import aggregate_distances, bank_neighbours
+from tabon.method.selection import Selection
+from tabon.method.transitions import Transitions
+from tabon.selectors import Selector
+from tabon.selectors.conformal import best_of_p, conformal_p
+from tabon.selectors.transition import Transition
+from tabon.text.reports import SECTIONS, Section
+
+FORMAT = "tabon-calibration/1"
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Usual total distances, by what can be compared: the sections that count, and the drafts for picks."""
+
+    source: Literal["bank", "queries"]
+    signature: str  # of the selections it was made with, or for
+    distances: Mapping[str, tuple[float, ...]]
+
+    def p(self, selections: Sequence[Selection]) -> Array:
+        """Return the p-value of each pick; NaN where nothing was chosen or compared before."""
+        values = np.full(len(selections), np.nan)
+        for row, selection in enumerate(selections):
+            if selection.selected is None:
+                continue
+            self._check(selection)
+            bank = self.source == "bank"
+            usual = self.distances.get(sections_of(selection) if bank else kind_of(selection), ())
+            if usual:
+                found = conformal_p(np.array([pick_distance(selection)]), np.array(usual))
+                values[row] = best_of_p(found, np.array([drafts_of(selection)]))[0] if bank else found[0]
+        return values
+
+    def check_rate(self, rate: float) -> None:
+        """Refuse a rate that so few cases cannot hold."""
+        most = max(map(len, self.distances.values()), default=0)
+        if self.source == "queries" and 0 < rate * (most + 1) < 1:
+            raise BadInputError(
+                f"{most} calibration cases cannot hold a rate of {rate}: the smallest p is 1/{most + 1}; "
+                "calibrate on more queries"
+            )
+
+    def _check(self, selection: Selection) -> None:
+        """Refuse picks that were made in another way."""
+        if selection.signature != self.signature:
+            there, here = (set(text.split("|")) for text in (self.signature, selection.signature))
+            raise BadInputError(
+                f"the calibration was made with {', '.join(sorted(there - here))}, the selections with "
+                f"{', '.join(sorted(here - there))}; calibrate again with the same options"
+            )
+
+
+def sections_of(selection: Selection) -> str:
+    """Name the sections that count; distances over other sections cannot be compared."""
+    return "+".join(selection.sections)
+
+
+def drafts_of(selection: Selection) -> int:
+    """Count the drafts that could be chosen: the pick is the best of so many."""
+    return sum(
+        any(part.has(draft) for part in selection.sections.values())
+        for draft in range(len(selection.total_distances))
+    )
+
+
+def kind_of(selection: Selection) -> str:
+    """Name what a pick can be compared with: the same sections, the best of as many drafts."""
+    return f"{sections_of(selection)}, best of {drafts_of(selection)}"
+
+
+def pick_distance(selection: Selection) -> float:
+    """Return the total distance of the pick."""
+    if selection.selected is None:
+        raise BadInputError("nothing was chosen; there is no distance")
+    return selection.total_distances[selection.selected]
+
+
+def abstaining(selections: Sequence[Selection], calibration: Calibration, rate: float) -> list[Selection]:
+    """Give every pick its p, and choose nothing where it is at most `rate`."""
+    if not 0 <= rate < 1:
+        raise BadInputError(f"the abstention rate is {rate}; give a number from 0 to below 1")
+    calibration.check_rate(rate)
+    answers = []
+    for selection, p in zip(selections, calibration.p(selections).tolist(), strict=True):
+        known = None if np.isnan(p) else p
+        strange = known is not None and known <= rate
+        answers.append(
+            replace(selection, p=known, selected=None, abstained="implausible")
+            if strange
+            else replace(selection, p=known)
+        )
+    return answers
+
+
+def from_queries(selections: Sequence[Selection]) -> Calibration:
+    """Calibrate on the picks for queries of the same generator and number of drafts."""
+    signatures = {selection.signature for selection in selections if selection.selected is not None}
+    if len(signatures) != 1:
+        raise BadInputError("there are no picks to calibrate on; give queries that can be answered")
+    usual: dict[str, list[float]] = {}
+    for selection in selections:
+        if selection.selected is not None:
+            usual.setdefault(kind_of(selection), []).append(pick_distance(selection))
+    return Calibration(
+        source="queries",
+        signature=signatures.pop(),
+        distances={kind: tuple(sorted(values)) for kind, values in usual.items()},
+    )
+
+
+def from_bank(selector: Selector) -> Calibration:
+    """Calibrate on the bank: each transition's distance to those of all other patients."""
+    bank = selector.bank
+    own = {section: _leave_patient_out(selector, section) for section in SECTIONS}
+    both = own["findings"] + own["impression"]
+    usual = {"findings": own["findings"], "impression": own["impression"], "findings+impression": both}
+    if not any(np.isfinite(values).any() for values in usual.values()):
+        raise BadInputError(
+            f"the bank's {len(bank)} transitions are of too few patients to calibrate on; build a larger one"
+        )
+    return Calibration(
+        source="bank",
+        signature=selector.signature,
+        distances={
+            kind: tuple(np.sort(values[~np.isnan(values)]).tolist()) for kind, values in usual.items()
+        },
+    )
+
+
+def _paper(selector: Selector) -> Transition:
+    """Return the paper's method; another one's distances say nothing of the bank's own transitions."""
+    if isinstance(selector.scorer, Transition) and not selector.history:
+        return selector.scorer
+    raise BadInputError(
+        "only the paper's method without --history calibrates on the bank; give --calibration FILE, "
+        "made with `tabon calibrate`"
+    )
+
+
+def _leave_patient_out(selector: Selector, section: Section) -> Array:
+    """Return each bank row's distance to the rows of other patients; NaN where there are too few."""
+    bank, scorer = selector.bank, _paper(selector)
+    part = bank.section(section, scorer.distance)
+    distances = np.full(len(bank), np.nan)
+    if len(part) == 0:
+        return distances
+    patients, k = _patients(bank), 1 if scorer.aggregate == "min" else scorer.num_neighbours
+    most = max(Counter(patients.tolist()).values())
+    rows = np.concatenate([part.rows, part.zero_rows])
+    found = bank_neighbours(_moves_of(part), part, min(k + most, len(part)), scorer.zero)
+    for place, row in enumerate(rows.tolist()):
+        others = patients[found.rows[place]] != patients[row]
+        near = found.distances[place][others][:k]
+        if len(near) == k:
+            distances[row] = aggregate_distances(near[None], scorer.aggregate)[0]
+    return distances
+
+
+def _moves_of(part: SectionBank) -> Transitions:
+    """Return the bank's own transitions: those with a direction, then those without."""
+    if not isinstance(part.index, ExactIndex | None):
+        raise BadInputError(
+            "only the exact search can calibrate on the bank; leave --search out, or give --calibration FILE"
+        )
+    moving = np.zeros((0, 1), dtype=np.float32) if part.index is None else part.index.rows()
+    still = np.zeros((len(part.zero_rows), moving.shape[1]), dtype=np.float32)
+    zero = np.arange(len(part)) >= len(moving)
+    return Transitions(np.concatenate([moving, still]), zero)
+
+
+def _patients(bank: TransitionBank) -> NDArray[np.intp]:
+    """Number the patients of the bank's rows; a row without one stands for itself."""
+    numbers: dict[str, int] = {}
+    names = [
+        f"patient:{facts['patient']}" if facts.get("patient") is not None else f"row:{row}"
+        for row, facts in enumerate(bank.provenance)
+    ]
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)
+
+
+def write_calibration(path: Path, calibration: Calibration) -> None:
+    """Write a calibration in one step."""
+    with replacing(path) as file:
+        file.write(json.dumps({"format": FORMAT, **asdict(calibration)}).encode() + b"\n")
+
+
+def read_calibration(path: Path) -> Calibration:
+    """Read a calibration back; what is not whole is refused."""
+    return read_typed(
+        Calibration,
+        path,
+        form=FORMAT,
+        what="calibration",
+        way_out="make it again with `tabon calibrate`",
+    )

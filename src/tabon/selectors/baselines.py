@@ -1,0 +1,138 @@
+"""Selectors that look at nothing but length, place, chance or the generator's own confidence.
+
+None needs a prior or looks at the bank. What such a rule reaches is what a
+method has to beat. A draft without the section stands behind those that have it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from math import isfinite, nan
+from typing import Any
+
+import numpy as np
+
+from tabon.errors import BadInputError
+from tabon.method.bank import TransitionBank
+from tabon.selectors.prepared import Batch
+from tabon.selectors.scorer import Distances, Scores
+from tabon.text.records import Query
+from tabon.text.reports import Section
+
+LOG_PROBABILITY_KEYS = ("logprob", "log_probability")
+TOKENS_KEYS = ("tokens",)
+
+Rule = Callable[[Batch, Section], Distances]
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A rule of thumb as a scorer; made by the functions of this module."""
+
+    name: str
+    rule: Rule
+    worst: float | None = None  # the distance of a draft without the section; None: behind all others
+
+    needs_prior = False
+    uses_prior = False
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Return nothing: the name says it all."""
+        return {}
+
+    def score(self, batch: Batch, section: Section) -> Scores:
+        """Return the rule's distances for the drafts that have the section."""
+        distances = np.where(batch.has_draft(section), self.rule(batch, section), np.nan)
+        return Scores(distances, worst=self.worst)
+
+
+def longest(bank: TransitionBank, variant: str) -> Plain:
+    """Return the rule that prefers many words; a missing section has none."""
+    del bank
+    return Plain(_without_variants("longest", variant), lambda *of: -_words(*of), worst=0.0)
+
+
+def shortest(bank: TransitionBank, variant: str) -> Plain:
+    """Return the rule that prefers few words; a missing section is not a short one."""
+    del bank
+    return Plain(_without_variants("shortest", variant), _words)
+
+
+def first(bank: TransitionBank, variant: str) -> Plain:
+    """Return the rule that takes drafts as they come."""
+    del bank
+    return Plain(_without_variants("first", variant), lambda batch, _: _places(batch))
+
+
+def random(bank: TransitionBank, variant: str) -> Plain:
+    """Return the rule that draws a number for each draft, from a seed (0) and the query's id."""
+    del bank
+    if not (variant or "0").isdecimal():
+        raise BadInputError(f"random takes a whole number as its seed, got {variant!r}; say random:0")
+    seed = int(variant or 0)
+    return Plain(f"random:{seed}", lambda batch, _: _by_query(batch, lambda query: _draws(query, seed)))
+
+
+def log_probability(bank: TransitionBank, variant: str) -> Plain:
+    """Return the rule that prefers what the generator found likely.
+
+    Read from `logprob` or `log_probability` beside a draft's text. Where every such
+    draft of a query has `tokens` too, it is the mean a token. A draft without it
+    cannot be compared.
+    """
+    del bank
+    name = _without_variants("log-probability", variant)
+    return Plain(name, lambda batch, _: -_by_query(batch, _log_probabilities))
+
+
+def _without_variants(name: str, variant: str) -> str:
+    """Return the name, if nothing stands after its colon."""
+    if variant:
+        raise BadInputError(f"{name} has no variants, got {variant!r}; say {name}")
+    return name
+
+
+def _words(batch: Batch, section: Section) -> Distances:
+    """Count the words of each draft's section."""
+    counts = [len(batch.draft_text(row, section).split()) for row in range(len(batch.drafts))]
+    return np.array(counts, dtype=np.float64)
+
+
+def _places(batch: Batch) -> Distances:
+    """Return each draft's place among those of its query, from 0."""
+    places: Distances = (np.arange(len(batch.drafts)) - batch.starts[batch.owner]).astype(np.float64)
+    return places
+
+
+def _by_query(batch: Batch, values: Callable[[Query], Distances]) -> Distances:
+    """Put the values of each query's drafts one after another."""
+    return np.concatenate([np.zeros(0), *map(values, batch.queries)])
+
+
+def _draws(query: Query, seed: int) -> Distances:
+    """Draw a number in [0, 1) for each draft; other queries have no say."""
+    identity = sha256(query.id.encode("utf-8", "surrogatepass")).digest()
+    rng = np.random.default_rng([seed, int.from_bytes(identity, "big")])
+    return rng.random(len(query.candidates))
+
+
+def _log_probabilities(query: Query) -> Distances:
+    """Return each draft's log-probability, a token if all can; NaN where it is not told."""
+    facts = [*query.draft_facts, *({} for _ in query.candidates)][: len(query.candidates)]
+    sums = np.array([_number(fact, LOG_PROBABILITY_KEYS) for fact in facts], dtype=np.float64)
+    tokens = np.array([_number(fact, TOKENS_KEYS) for fact in facts], dtype=np.float64)
+    told = ~np.isnan(sums)
+    if not (tokens[told] > 0).all():
+        return sums
+    means: Distances = np.divide(sums, tokens, out=np.full(len(sums), nan), where=told)
+    return means
+
+
+def _number(facts: Mapping[str, Any], keys: tuple[str, ...]) -> float:
+    """Return the first of these facts that is a number; NaN where none is."""
+    for key in keys:
+        value = facts.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
+            return float(value)
+    return nan

@@ -1,0 +1,1 @@
+"""The `fused` selector and the parts that it adds up."""

@@ -1,0 +1,114 @@
+"""Which words a section should hold, and how far a draft is from them.
+
+A draft's word is the report's with a small chance, else anybody's: so common
+words prove little, and rare ones much. A word that hardly any training report
+holds is strange: it is never expected, and makes a draft longer.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from tabon.method.bank import TransitionBank
+from tabon.method.sentence_sets import RaggedSets
+from tabon.selectors.fused.expectation import Habits, Held, Odds, asked, habits, how_often, remembered
+from tabon.selectors.fused.typical import sample_rows
+from tabon.selectors.prepared import Batch
+from tabon.selectors.scorer import Distances
+from tabon.text.reports import SECTIONS, Section
+
+NAME: Final = "expected-words"
+FAITHFUL: Final = 0.05  # how often a draft's word is the report's own
+KNOWN: Final = 3  # training reports that make a word known
+TRANSITIONS: Final = 4096  # training transitions that stand for all
+Words = frozenset[str]
+
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+def words_of(sentences: Iterable[str]) -> Words:
+    """Return the words of a section: letters and digits, in lower case.
+
+    >>> sorted(words_of(["No T1 fracture.", "No effusion."]))
+    ['effusion', 'fracture', 'no', 't1']
+    """
+    return frozenset().union(*map(_in_sentence, sentences))
+
+
+@remembered
+def _in_sentence(sentence: str) -> Words:
+    """Return the words of one sentence."""
+    return frozenset(_WORD.findall(sentence.lower()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vocabulary:
+    """The words that training reports use in a section, and their habits."""
+
+    places: Mapping[str, int]
+    habits: Habits
+
+    def held(self, sections: Sequence[Words]) -> tuple[Held, Odds]:
+        """Return which known words each section holds, and how many strange ones."""
+        return _held(sections, self.places), np.array([len(words - self.places.keys()) for words in sections])
+
+
+@dataclass(frozen=True)
+class ExpectedWords:
+    """How far each draft's words are from those that are to be expected, in spreads."""
+
+    bank: TransitionBank
+
+    name = NAME
+
+    def distances(self, batch: Batch, section: Section, trust: Odds) -> Distances:
+        """Return each draft's distance; NaN where it lacks the section.
+
+        Args:
+            batch: the queries.
+            section: whose drafts are looked at.
+            trust: how much each query's prior counts, (queries,).
+        """
+        known, distances = self._vocabularies[section], np.full(len(batch.drafts), np.nan)
+        for query, rows in asked(batch, section):
+            drafts, strange = known.held([words_of(batch.drafts[row][section]) for row in rows])
+            prior = words_of(batch.priors[query][section])
+            counts = trust[query] if prior else 0.0
+            distances[rows] = known.habits.distances(drafts, known.held([prior])[0], counts, strange)
+        return distances
+
+    @cached_property
+    def _vocabularies(self) -> dict[Section, Vocabulary]:
+        """Return what a sample of the bank's transitions tells, by section."""
+        return {section: self._counted(section) for section in SECTIONS}
+
+    def _counted(self, section: Section) -> Vocabulary:
+        """Count over the transitions that have the section on both sides."""
+        pairs = self.bank.pairs[section]
+        rows = sample_rows(pairs.present(), TRANSITIONS).tolist()
+        prior, current = (self._words(sets, rows) for sets in (pairs.prior, pairs.current))
+        counts = Counter(word for words in current for word in words)
+        known = sorted(word for word, count in counts.items() if count >= KNOWN)
+        places = {word: place for place, word in enumerate(known)}
+        after = _held(current, places)
+        anybodys = (1.0 - FAITHFUL) * how_often(after)
+        return Vocabulary(
+            places, habits(_held(prior, places), after, found=FAITHFUL + anybodys, imagined=anybodys)
+        )
+
+    def _words(self, sets: RaggedSets, rows: Sequence[int]) -> list[Words]:
+        """Return the words of training sections."""
+        return [words_of(self.bank.table.sentences[place] for place in sets[row]) for row in rows]
+
+
+def _held(sections: Sequence[Words], places: Mapping[str, int]) -> Held:
+    """Return which known words each section holds, (sections, words)."""
+    found = np.zeros((len(sections), len(places)), dtype=bool)
+    for row, words in enumerate(sections):
+        found[row, [places[word] for word in words if word in places]] = True
+    return found

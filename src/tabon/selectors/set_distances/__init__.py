@@ -1,0 +1,1 @@
+"""Distances between whole reports as sets of sentences."""

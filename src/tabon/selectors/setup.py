@@ -1,0 +1,173 @@
+"""From settings to a selector, and from a lot of queries to lines of an output file."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from tabon.encoders import Encoder
+from tabon.encoders.sentence_store import SentenceStore
+from tabon.errors import BadInputError, EncoderError, TransportError
+from tabon.method.bank import TransitionBank
+from tabon.method.scoring import Aggregate, ZeroPolicy
+from tabon.method.selection import ABSTENTIONS, Selection
+from tabon.search import open_search
+from tabon.selectors import Selector
+from tabon.selectors.abstention import Calibration, abstaining, from_bank
+from tabon.selectors.names import PAPER
+from tabon.text.records import BadLine, Query
+
+CHARACTERS_AT_ONCE = 2_000_000  # twice what 256 usual queries have
+Failure = EncoderError | TransportError
+
+
+class Chooser(Protocol):
+    """Anything that answers queries."""
+
+    @property
+    def encoder(self) -> Encoder:
+        """Return the encoder of drafts."""
+
+    @property
+    def signature(self) -> str:
+        """Return the line that goes under every number."""
+
+    def select_many(self, queries: list[Query], /) -> list[Selection]:
+        """Choose for many queries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionSettings:
+    """What `tabon select` may be told about its method; the defaults are its own."""
+
+    selector: str = PAPER
+    distance: str | None = None  # None: the selector's own
+    aggregate: Aggregate | None = None
+    neighbours: int | None = None
+    zero: ZeroPolicy | None = None
+    history: float = 0.0
+    allow_bank_patients: bool = False
+    abstain: float | None = None
+    calibration: Calibration | None = field(default=None, hash=False)
+    encoder: str | None = None
+    search: str | None = None
+    store: Path | None = None  # on the machine that answers
+
+
+class AbstainingChooser:
+    """A selector that says nothing where the pick is too strange."""
+
+    def __init__(self, chooser: Selector, calibration: Calibration | None, rate: float) -> None:
+        """Take a calibration, or make one from the bank."""
+        self._chooser, self._rate = chooser, rate
+        self.encoder, self.signature = chooser.encoder, chooser.signature
+        self._calibration = from_bank(chooser) if calibration is None else calibration
+
+    def select_many(self, queries: list[Query], /) -> list[Selection]:
+        """Choose, or abstain."""
+        return abstaining(self._chooser.select_many(queries), self._calibration, self._rate)
+
+
+def make_chooser(bank: TransitionBank, settings: SelectionSettings) -> Chooser:
+    """Return the selector that the settings name, which may abstain."""
+    return may_abstain(make_selector(bank, settings), settings)
+
+
+def may_abstain(chooser: Selector, settings: SelectionSettings) -> Chooser:
+    """Return a selector that says nothing where the settings ask for that."""
+    if settings.abstain is None and settings.calibration is None:
+        return chooser
+    return AbstainingChooser(chooser, settings.calibration, settings.abstain or 0.0)
+
+
+def make_selector(bank: TransitionBank, settings: SelectionSettings) -> Selector:
+    """Return the selector that gives the distances."""
+    if settings.search is not None:
+        if settings.selector.partition(":")[0] not in (PAPER, "transition"):
+            raise BadInputError(
+                f"--search does not count beside --selector {settings.selector}, which does not search "
+                "transitions; leave one of them out"
+            )
+        bank.search_with(open_search(settings.search))
+    store = None if settings.store is None else SentenceStore(settings.store)
+    return Selector(
+        bank,
+        settings.selector,
+        distance=settings.distance,
+        aggregate=settings.aggregate,
+        num_neighbours=settings.neighbours,
+        zero=settings.zero,
+        history=settings.history,
+        encoder=settings.encoder,
+        store=store,
+        allow_bank_patients=settings.allow_bank_patients,
+    )
+
+
+def in_batches(queries: Iterator[Query | BadLine], size: int) -> Iterator[list[Query | BadLine]]:
+    """Cut a stream into lists that are answered at once; long reports make them shorter."""
+    batch: list[Query | BadLine] = []
+    characters = 0
+    for query in queries:
+        batch.append(query)
+        characters += _characters(query) if isinstance(query, Query) else 0
+        if len(batch) == size or characters > CHARACTERS_AT_ONCE:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def _characters(query: Query) -> int:
+    """Count what is compared: the embeddings of a batch are all in memory."""
+    reports = (*query.priors, *query.candidates)
+    return sum(len(report.findings) + len(report.impression) for report in reports)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A lot of queries with its answers: lines for the output, and lines for people."""
+
+    selections: bytes  # JSON Lines
+    complaints: tuple[str, ...]  # one for each query that has no answer
+    queries: int
+
+
+def answer(chooser: Chooser, lot: Sequence[Query | BadLine]) -> Answered:
+    """Answer a lot of queries; one that cannot be answered does not stop the others."""
+    complaints = [_refusal(line) for line in lot if isinstance(line, BadLine)]
+    lines = []
+    for query, found in _answers(chooser, [query for query in lot if isinstance(query, Query)]):
+        if isinstance(found, Selection):
+            lines.append(json.dumps({**query.facts, **found.as_record(query.id)}).encode() + b"\n")
+        complaints += _complaint(query, found)
+    return Answered(b"".join(lines), tuple(complaints), len(lot))
+
+
+def _answers(chooser: Chooser, queries: list[Query]) -> Iterator[tuple[Query, Selection | Failure]]:
+    """Answer a lot at once; where that fails, one by one, so that one query cannot stop the others."""
+    try:
+        selections = chooser.select_many(queries)
+    except (EncoderError, TransportError) as error:
+        if len(queries) == 1:
+            yield queries[0], error
+            return
+        for query in queries:
+            yield from _answers(chooser, [query])
+    else:
+        yield from zip(queries, selections, strict=True)
+
+
+def _refusal(line: BadLine) -> str:
+    """Name a line that could not be read."""
+    query = "" if line.id is None else f", query {line.id!r}"
+    return f"line {line.number}{query}: {line.message}"
+
+
+def _complaint(query: Query, found: Selection | Failure) -> list[str]:
+    """Name a query that has no answer; saying nothing on purpose is an answer."""
+    if isinstance(found, Selection) and found.abstained in (None, "implausible"):
+        return []
+    reason = ABSTENTIONS[found.abstained or ""] if isinstance(found, Selection) else found
+    return [f"query {query.id!r}: {reason}"]

@@ -1,0 +1,153 @@
+"""The beginning of a draft that is still being written.
+
+It is measured in words or in sentences, always from the text alone: it makes no
+difference in what portions the text arrived. A word counts when it has ended. A
+sentence counts when more text would not change it, so the last one is held back;
+text is looked at only where a word ends after something that can end a sentence
+(punctuation, a new line). Text without a header may be small talk before the
+report: it is left out until it is longer than `PREAMBLE` sentences or finished.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Literal
+
+from tabon.text.reports import SECTIONS, Piece, Report, Section, is_placeholder, parse_report, pieces
+from tabon.text.sentences import split_sentences
+
+Unit = Literal["words", "sentences"]
+UNITS: tuple[Unit, ...] = ("words", "sentences")
+PREAMBLE = 3  # sentences without a header that may still be small talk
+LONGEST = 20_000  # characters that are searched for ends of sentences; longer than any real draft
+
+_WORD = re.compile(r"(?<!\S)\S++(?=\s)")  # a word that has ended; linear in text without blanks too
+Told = tuple[Literal["findings", "impression", "both"], str]  # a sentence and where it stands
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The beginning of a draft, and how many words it took to be sure of it."""
+
+    told: tuple[Told, ...]
+    words: int
+    whole: bool = False  # there is no more
+
+    def has(self, section: Section) -> bool:
+        """Whether a sentence of the section is there."""
+        return any(name in {section, "both"} for name, _ in self.told)
+
+    def report(self, sections: tuple[Section, ...] = SECTIONS) -> Report:
+        """Return these sections of it, a paragraph for each sentence."""
+        texts = {
+            section: "\n\n".join(sentence for name, sentence in self.told if name in {section, "both"})
+            for section in sections
+        }
+        return Report(**texts)
+
+
+@dataclass(slots=True)
+class DraftText:
+    """One draft as it arrives."""
+
+    unit: Unit
+    most: int  # of the unit that somebody asks about; what comes later is not looked at
+    text: str = ""
+    finished: bool = False
+    _end: int = 0  # of the last word that was looked at
+    _words: int = 0  # up to there
+    _found: dict[int, Prefix] = field(default_factory=dict)  # by their length in the unit
+
+    def feed(self, delta: str) -> None:
+        """Take more text."""
+        self.text += delta
+        if self.unit == "sentences":
+            self._find_sentences()
+
+    def finish(self) -> None:
+        """Take what there is as the whole draft."""
+        self.finished = True
+
+    def report(self) -> Report:
+        """Return what has arrived as a report."""
+        return parse_report(self.text)
+
+    def prefix(self, count: int) -> Prefix | None:
+        """Return the first `count` words or sentences, or all of a shorter draft; None if more must come."""
+        if count not in self._found:
+            found = self._first_words(count) if self.unit == "words" else None
+            if found is None and self.finished:
+                found = self._all_of_it(count)
+            if found is None:
+                return None
+            self._found[count] = found
+        return self._found[count]
+
+    def _first_words(self, count: int) -> Prefix | None:
+        """Return what the first words say, with the sentence that they break off in."""
+        words = tuple(islice(_WORD.finditer(self.text), count))
+        return Prefix(begun(self.text[: words[-1].end() + 1]), count) if len(words) == count else None
+
+    def _all_of_it(self, count: int) -> Prefix:
+        """Return a finished draft that is not longer than was asked for."""
+        told, words = told_in(self.text), len(self.text.split())
+        if self.unit == "words":
+            return Prefix(told, words, whole=True)
+        return Prefix(told[:count], words, whole=len(told) <= count)
+
+    def _find_sentences(self) -> None:
+        """Keep the beginnings that have become certain."""
+        for word in _WORD.finditer(self.text, self._end):
+            if len(self._found) >= self.most or word.end() > LONGEST:
+                return
+            border = self.text[max(0, self._end - 1) : word.start()]
+            self._end, self._words = word.end(), self._words + 1
+            if "\n" in border or not border[:1].isalnum():
+                told = certain(self.text[: word.end() + 1])
+                for count in range(len(self._found) + 1, min(len(told), self.most) + 1):
+                    self._found[count] = Prefix(told[:count], self._words)
+
+
+def told_in(text: str) -> tuple[Told, ...]:
+    """Return the sentences of a draft's two sections, as they follow each other in the text.
+
+    >>> told_in("Findings: Clear lungs. No effusion. Impression: Normal.")
+    (('findings', 'Clear lungs.'), ('findings', 'No effusion.'), ('impression', 'Normal.'))
+    """
+    found = tuple(pieces(text))
+    if len(found) == 1:
+        found = (Piece("", "findings", text),)
+    return tuple(_told(found))
+
+
+def begun(text: str) -> tuple[Told, ...]:
+    """Return the sentences of an unfinished draft, the last of them as far as it goes.
+
+    >>> begun("Findings: Clear lungs. No ")
+    (('findings', 'Clear lungs.'), ('findings', 'No'))
+    >>> begun("Here is the report. It is short. ")
+    ()
+    """
+    told = told_in(text)
+    has_header = len(tuple(islice(pieces(text), 2))) > 1
+    return told if has_header or len(told) > PREAMBLE else ()
+
+
+def certain(text: str) -> tuple[Told, ...]:
+    """Return the sentences of an unfinished draft that more text would not change.
+
+    >>> certain("Findings: Clear lungs. No effusion. ")
+    (('findings', 'Clear lungs.'),)
+    """
+    *_, last = pieces(text)
+    closed = last.header and last.name == "other" and last.body.strip()
+    return begun(text) if closed else begun(text)[:-1]
+
+
+def _told(found: tuple[Piece, ...]) -> Iterator[Told]:
+    """Yield the sentences of the pieces that are a section."""
+    for piece in found:
+        if piece.name != "other" and not is_placeholder(piece.body):
+            for sentence in split_sentences(piece.body):
+                yield piece.name, sentence

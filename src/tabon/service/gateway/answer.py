@@ -1,0 +1,162 @@
+"""One request from its body to its answer, for as long as the client is there."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from tabon.errors import GatewayError, ServiceError
+from tabon.selectors.streaming import Halving
+from tabon.service.gateway.chat_request import Asked, asked_of
+from tabon.service.gateway.completions import WAITING, chunks, completion, error_event
+from tabon.service.gateway.draft_set import PATH, Gathered, Gatherer, cancelled
+from tabon.service.gateway.early_stop import Pruner
+from tabon.service.gateway.ranking import Chosen, choose
+from tabon.service.gateway.refusals import GONE, as_gateway_error
+from tabon.service.gateway.settings import GatewaySettings
+from tabon.service.gateway.upstream import Call, Upstream
+from tabon.service.query_service import Answerer
+
+if TYPE_CHECKING:
+    from fastapi import Request, Response
+
+T = TypeVar("T")
+Found = tuple[Asked, Gathered, Chosen]
+STREAM_HEADERS: Final = {"X-Accel-Buffering": "no"}  # proxies are to pass it on as it comes
+log = logging.getLogger(__name__)
+
+
+class Gateway:
+    """Answers requests for completions."""
+
+    def __init__(self, answerer: Answerer, settings: GatewaySettings) -> None:
+        """Take the service's answerer; nothing is opened yet."""
+        self._answerer, self._settings = answerer, settings
+        self._upstream = Upstream(settings, answerer.metrics)
+        self._gatherer = Gatherer(self._upstream)
+        self._requests = 0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Keep the connections to the upstream for as long as this is entered."""
+        await self._upstream.open()
+        try:
+            yield
+        finally:
+            await self._upstream.close()
+
+    async def chat(self, request: "Request") -> "Response":
+        """Answer with the best draft, at once or as a stream."""
+        from fastapi import Response
+
+        body, authorization = await request.body(), request.headers.get("authorization")
+        try:
+            asked = await asyncio.to_thread(asked_of, body, self._answerer.settings.limits, self._settings)
+            work = until_gone(request, self._found(asked, authorization))
+            if asked.stream:
+                return await self._streamed(work)
+            return Response(completion(*await work), media_type="application/json")
+        except ServiceError as error:
+            raise as_gateway_error(error) from None
+
+    async def models(self, request: "Request") -> "Response":
+        """Pass on what the upstream says of its models."""
+        from fastapi import Response
+
+        call = self._call("models", request.headers.get("authorization"))
+        data = await until_gone(request, self._upstream.models(call))
+        return Response(data, media_type="application/json")
+
+    def _call(self, path: str, authorization: str | None, *, stream: bool = False) -> Call:
+        """Return the frame of all calls for one request: they share its deadline."""
+        deadline = asyncio.get_running_loop().time() + self._settings.timeout
+        return Call(path=path, authorization=authorization, deadline=deadline, stream=stream)
+
+    async def _found(self, asked: Asked, authorization: str | None) -> Found:
+        """Gather drafts and choose."""
+        select, limits = self._answerer.select, self._answerer.settings.limits
+        prune = self._settings.prune and asked.drafts > asked.choices and not asked.query.prior.is_empty
+        rule = Halving(self._settings.prune_points, keep=asked.choices)
+        with self._room():
+            pruner = Pruner(asked.query, asked.drafts, select, rule) if prune else None
+            call = self._call(PATH, authorization, stream=asked.stream or prune)
+            gathered = await self._gatherer.gather(asked, call, pruner)
+            self._count(gathered)
+            return asked, gathered, await choose(select, limits, asked, gathered, pruner)
+
+    @contextmanager
+    def _room(self) -> Iterator[None]:
+        """Refuse a request where there are too many already."""
+        if self._requests >= self._settings.requests:
+            raise GatewayError(503, "too many requests wait for drafts; try again later", retry_after=1)
+        self._requests += 1
+        try:
+            yield
+        finally:
+            self._requests -= 1
+
+    def _count(self, gathered: Gathered) -> None:
+        """Count drafts for /metrics."""
+        metrics = self._answerer.metrics
+        metrics.count("gateway_drafts_total", len(gathered.drafts))
+        metrics.count("gateway_drafts_failed_total", len(gathered.errors))
+        metrics.count("gateway_drafts_stopped_total", len(gathered.stopped))
+
+    async def _streamed(self, work: Coroutine[Any, Any, Found]) -> "Response":
+        """Begin a stream when there is something to send, or when the client has waited for a while.
+
+        A failure before that has its own status.
+        """
+        from fastapi.responses import StreamingResponse
+
+        task = asyncio.create_task(work)
+        task.add_done_callback(_looked_at)
+        try:
+            await asyncio.wait({task}, timeout=self._settings.keep_alive)
+            if task.done():
+                task.result()
+        except BaseException:
+            task.cancel()
+            raise
+        return StreamingResponse(self._events(task), headers=STREAM_HEADERS, media_type="text/event-stream")
+
+    async def _events(self, task: "asyncio.Task[Found]") -> AsyncIterator[bytes]:
+        """Yield the stream: comments while there is nothing, then the chunks or an error."""
+        try:
+            while not task.done():
+                yield WAITING
+                await asyncio.wait({task}, timeout=self._settings.keep_alive)
+            for chunk in chunks(*task.result()):
+                yield chunk
+        except ServiceError as error:
+            yield error_event(as_gateway_error(error))
+        except Exception as error:  # noqa: BLE001  # its message may hold text: only its kind is logged
+            log.error("a stream failed: %s", type(error).__name__)  # noqa: TRY400
+            yield error_event(GatewayError(500, "the gateway failed"))
+        finally:
+            task.cancel()
+
+
+async def until_gone(request: "Request", work: Coroutine[Any, Any, T]) -> T:
+    """Do the work; where the client hangs up first, drop it, and with it the calls to the upstream."""
+    working, gone = asyncio.create_task(work), asyncio.create_task(_hung_up(request))
+    try:
+        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise GatewayError(GONE, "the client hung up")
+    finally:
+        await cancelled((working, gone))
+
+
+async def _hung_up(request: "Request") -> None:
+    """Return when the client is gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _looked_at(task: "asyncio.Task[Any]") -> None:
+    """Take a failure that nobody waits for any more, so that it is not logged with its message."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,132 @@
+"""What a client asks for: the body to forward, the number of drafts, and the prior."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tabon.errors import ServiceError
+from tabon.service.gateway.prior_in_prompt import prior_in_messages
+from tabon.service.gateway.refusals import bad_request
+from tabon.service.gateway.settings import GatewaySettings
+from tabon.service.parsing import SHORT, Limits, load_of, object_from_body, query_from_body
+from tabon.text.records import Query
+
+OWN: Final = frozenset({"tabon", "n", "stream", "stream_options"})  # not forwarded as they stand
+FIELDS: Final = frozenset({"prior", "patient", "drafts"})  # of the request's `tabon`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One request for a completion."""
+
+    body: Mapping[str, Any]  # for the upstream, less what the gateway says itself
+    model: str
+    choices: int  # that the client wants back
+    drafts: int
+    stream: bool
+    usage: bool  # whether a stream ends with the usage
+    query: Query  # the prior and the patient; no drafts yet
+
+
+def asked_of(body: bytes, limits: Limits, settings: GatewaySettings) -> Asked:
+    """Read a request, or say in one sentence why it cannot be answered."""
+    record = _object(body, limits)
+    most = min(settings.most_drafts, limits.drafts)
+    own = _own_field(record)
+    choices = _number(record.get("n"), "n", 1, most)
+    drafts = _number(own.get("drafts"), "tabon.drafts", min(settings.drafts, most), most)
+    stream = _switch(record.get("stream"), "stream")
+    _check_messages(record)
+    return Asked(
+        body={key: value for key, value in record.items() if key not in OWN},
+        model=_model(record),
+        choices=choices,
+        drafts=max(choices, drafts),
+        stream=stream,
+        usage=_wants_usage(record),
+        query=_query(record, own, limits),
+    )
+
+
+def _object(body: bytes, limits: Limits) -> Mapping[str, Any]:
+    """Parse a body into an object."""
+    try:
+        return object_from_body(body, limits)
+    except ServiceError as error:
+        raise bad_request(f"{error.message}; {error.way_out}") from None
+
+
+def _own_field(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what the request says to the gateway."""
+    own = record.get("tabon")
+    if own is None:
+        return {}
+    if not isinstance(own, dict):
+        raise bad_request("'tabon' is not an object; see docs/gateway.md", "tabon")
+    if not own.keys() <= FIELDS:
+        raise bad_request(
+            "'tabon' has a key that is not known; it may hold prior, patient and drafts", "tabon"
+        )
+    return own
+
+
+def _number(value: Any, name: str, usual: int, most: int) -> int:  # noqa: ANN401  # any JSON
+    """Return a whole number from 1 on; 2.0 is one in JSON Schema."""
+    if value is None:
+        return usual
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise bad_request(f"'{name}' is not a whole number from 1 to {most}; change it", name)
+    return value
+
+
+def _switch(value: Any, name: str) -> bool:  # noqa: ANN401  # any JSON
+    """Return true or false; nothing is false."""
+    if value is not None and not isinstance(value, bool):
+        raise bad_request(f"'{name}' is neither true nor false; change it", name)
+    return bool(value)
+
+
+def _wants_usage(record: Mapping[str, Any]) -> bool:
+    """Return whether a stream is to end with the usage."""
+    options = record.get("stream_options")
+    if options is not None and not isinstance(options, dict):
+        raise bad_request("'stream_options' is not an object; change it", "stream_options")
+    return _switch((options or {}).get("include_usage"), "stream_options.include_usage")
+
+
+def _model(record: Mapping[str, Any]) -> str:
+    """Return the model's name."""
+    model = record.get("model")
+    if not isinstance(model, str) or not 0 < len(model) <= SHORT:
+        raise bad_request(f"'model' is not a name of 1 to {SHORT} characters; see GET /v1/models", "model")
+    return model
+
+
+def _check_messages(record: Mapping[str, Any]) -> None:
+    """Refuse messages that are none; what they hold is the upstream's business."""
+    messages = record.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise bad_request("'messages' is not a list of messages; send at least one", "messages")
+    if not all(isinstance(one, dict) and isinstance(one.get("role"), str) for one in messages):
+        raise bad_request("'messages' holds what is no message; each has a role", "messages")
+
+
+def _query(record: Mapping[str, Any], own: Mapping[str, Any], limits: Limits) -> Query:
+    """Return the query that the drafts will be put into, with the limits of the service."""
+    prior = own["prior"] if "prior" in own else _prompt_prior(record)
+    asked: dict[str, Any] = {"id": "gateway", "patient": own.get("patient"), "prior": prior, "candidates": []}
+    try:
+        query = query_from_body(json.dumps(asked).encode(), limits)
+    except ServiceError as error:
+        raise bad_request(f"{error.message}; see docs/gateway.md", "tabon") from None
+    load_of(query, limits)  # here no draft is paid for yet
+    return query
+
+
+def _prompt_prior(record: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return the prior that the prompt shows."""
+    found = prior_in_messages(record["messages"])
+    return None if found is None else {"findings": found.findings, "impression": found.impression}

@@ -1,0 +1,176 @@
+"""N drafts for one request: one call where the upstream takes `n`, several calls where it does not."""
+
+import asyncio
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import blake2b
+from typing import Any, Final
+
+from tabon.errors import GatewayError, UpstreamError
+from tabon.service.gateway.chat_request import Asked
+from tabon.service.gateway.early_stop import Pruner
+from tabon.service.gateway.replies import Draft, Reply, malformed
+from tabon.service.gateway.upstream import Call, Upstream, no_time
+
+PATH: Final = "chat/completions"
+REFUSES_N: Final = frozenset({400, 422})  # what an upstream that knows no `n` may answer
+REMEMBERED: Final = 256  # kinds of requests
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What the upstream brought, by the place of each draft."""
+
+    drafts: list[Draft | None]
+    errors: dict[int, GatewayError] = field(default_factory=dict)
+    stopped: frozenset[int] = frozenset()
+    usages: list[Mapping[str, Any]] = field(default_factory=list)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def missing(self) -> list[int]:
+        """Return the places without a draft."""
+        return [place for place, draft in enumerate(self.drafts) if draft is None]
+
+    def take(self, reply: Reply, places: Sequence[int]) -> None:
+        """Put the drafts of a call into places."""
+        for place, draft in zip(places, reply.drafts, strict=False):
+            self.drafts[place] = draft
+        if reply.usage is not None:
+            self.usages.append(reply.usage)
+        self.facts = self.facts or reply.facts
+
+
+class Gatherer:
+    """Asks for drafts, and remembers which requests are not answered with several.
+
+    A request is known by all that it asks but its messages and its seed: what one
+    client's parameters did does not change what another gets.
+    """
+
+    def __init__(self, upstream: Upstream) -> None:
+        """Begin knowing nothing."""
+        self._upstream = upstream
+        self._one_by_one: OrderedDict[bytes, None] = OrderedDict()
+
+    async def gather(self, asked: Asked, call: Call, pruner: Pruner | None = None) -> Gathered:
+        """Return the drafts that came; where none came, raise what the first failure means."""
+        found = Gathered([None] * asked.drafts)
+        kind = _kind(asked)
+        alone = asked.drafts == 1 or pruner is not None or kind in self._one_by_one
+        refused = False if alone else await self._together(found, asked, call)
+        left = found.missing()
+        if left and not found.errors:
+            await self._one_at_a_time(found, asked, call, pruner)
+        if len(found.missing()) == asked.drafts:
+            raise _most_telling(found.errors)
+        if refused:
+            self._remember(kind)
+        return found
+
+    async def _together(self, found: Gathered, asked: Asked, call: Call) -> bool:
+        """Ask for all drafts with one call; return whether the model does not know `n`."""
+        try:
+            reply = await self._upstream.ask(_asking(asked, call, asked.drafts))
+        except UpstreamError as error:
+            if error.seen not in REFUSES_N:
+                found.errors = dict.fromkeys(range(asked.drafts), error)
+            return error.seen in REFUSES_N
+        found.take(reply, range(asked.drafts))
+        return reply.came < asked.drafts and not reply.broken
+
+    async def _one_at_a_time(self, found: Gathered, asked: Asked, call: Call, pruner: Pruner | None) -> None:
+        """Ask for each missing draft with a call of its own, all at once."""
+        tasks = {
+            place: asyncio.create_task(self._alone(_asking(asked, call, 1, place), place, pruner))
+            for place in found.missing()
+        }
+        if pruner is not None:
+            pruner.stop = lambda place: tasks[place].cancel()
+        try:
+            await asyncio.wait(tasks.values())
+        finally:
+            await cancelled(tasks.values())
+        found.stopped = frozenset() if pruner is None else pruner.stopped
+        for place, task in tasks.items():
+            self._collect(found, place, task)
+
+    async def _alone(self, call: Call, place: int, pruner: Pruner | None) -> Reply:
+        """Ask for one draft; the pruner hears it come."""
+        if pruner is None:
+            return await self._upstream.ask(call)
+        try:
+            reply = await self._upstream.ask(call, partial(pruner.feed, place))
+        except UpstreamError:
+            await pruner.fail(place)
+            raise
+        await pruner.finish(place)
+        return reply
+
+    def _collect(self, found: Gathered, place: int, task: "asyncio.Task[Reply]") -> None:
+        """Keep what a call brought; a stopped draft counts as stopped even if all of it had come."""
+        error = None if task.cancelled() else task.exception()
+        if task.cancelled():
+            if place not in found.stopped:
+                found.errors[place] = no_time()
+        elif error is None:
+            found.take(task.result(), [place])
+            if place in found.stopped:
+                found.drafts[place] = None
+        elif isinstance(error, GatewayError):
+            found.errors[place] = error
+        else:
+            log.warning("a call to the upstream failed: %s", type(error).__name__)  # no message: no text
+            found.errors[place] = malformed()
+
+    def _remember(self, kind: bytes) -> None:
+        """Keep in mind that `n` is not known for such requests; the oldest are forgotten."""
+        log.info("the upstream does not give several drafts in one call for some requests: several are made")
+        self._one_by_one[kind] = None
+        while len(self._one_by_one) > REMEMBERED:
+            self._one_by_one.popitem(last=False)
+
+
+def _kind(asked: Asked) -> bytes:
+    """Return a digest of a request's parameters."""
+    shown = {key: value for key, value in asked.body.items() if key not in {"messages", "seed"}}
+    return blake2b(json.dumps([asked.drafts, shown], sort_keys=True).encode(), digest_size=16).digest()
+
+
+def _asking(asked: Asked, call: Call, drafts: int, place: int = 0) -> Call:
+    """Return the call for some drafts; a seed differs between calls, or all drafts would be one."""
+    body = dict(asked.body)
+    if drafts > 1:
+        body["n"] = drafts
+    seed = body.get("seed")
+    if place and isinstance(seed, int) and not isinstance(seed, bool):
+        body["seed"] = seed + place
+    if call.stream:
+        body["stream"] = True
+        if asked.usage or not asked.stream:
+            body["stream_options"] = {"include_usage": True}
+    return Call(
+        path=PATH,
+        body=body,
+        drafts=drafts,
+        stream=call.stream,
+        authorization=call.authorization,
+        deadline=call.deadline,
+    )
+
+
+def _most_telling(errors: Mapping[int, GatewayError]) -> GatewayError:
+    """Return the failure that a client can do most about: the lowest status, the first of equals."""
+    return min(errors.values(), key=lambda error: error.status, default=malformed())
+
+
+async def cancelled(tasks: "Iterable[asyncio.Task[Any]]") -> None:
+    """Cancel tasks and wait until they have let go."""
+    ended = list(tasks)
+    for task in ended:
+        task.cancel()
+    await asyncio.gather(*ended, return_exceptions=True)

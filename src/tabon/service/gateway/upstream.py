@@ -1,0 +1,219 @@
+"""Calls to the upstream: one draft or several, with retries, within a deadline and a number of bytes."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final
+
+from tabon._internal.extras import require
+from tabon.errors import UpstreamError
+from tabon.generation.providers.failures import trusts_no_one
+from tabon.service.gateway.events import EventReader
+from tabon.service.gateway.refusals import refused
+from tabon.service.gateway.replies import Reply, StreamReader, malformed, read_json, reply_of
+from tabon.service.gateway.settings import GatewaySettings
+from tabon.service.metrics import Metrics
+
+if TYPE_CHECKING:
+    import httpx
+
+CONNECT_SECONDS: Final = 10.0
+ERROR_BYTES: Final = 65_536  # of an error body that are looked at
+MODELS_BYTES: Final = 4_000_000
+SUCCESS: Final = 200
+Heard = Callable[[str], Awaitable[None]]  # is told the text of a draft as it comes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request to the upstream."""
+
+    path: str
+    body: Mapping[str, Any] | None = None  # None: GET
+    drafts: int = 1
+    stream: bool = False
+    authorization: str | None = None
+    deadline: float  # of the event loop's clock
+
+
+def no_time() -> UpstreamError:
+    """Return the error for an upstream that did not answer in time."""
+    return UpstreamError(
+        504, "the upstream did not answer in time; try again later or raise --upstream-timeout"
+    )
+
+
+class Upstream:
+    """The upstream and the connections to it."""
+
+    def __init__(self, settings: GatewaySettings, metrics: Metrics) -> None:
+        """Take the settings; `open` makes the connections possible."""
+        require("httpx", extra="gateway", feature="the gateway")
+        self._settings, self._metrics = settings, metrics
+        self._room = asyncio.Semaphore(settings.calls)
+        self._client: httpx.AsyncClient | None = None
+
+    async def open(self) -> None:
+        """Make the client: no redirects (a key would travel along), no proxy from the environment."""
+        import ssl
+
+        import httpx
+
+        plain = self._settings.upstream.startswith("http:")
+        self._client = httpx.AsyncClient(
+            follow_redirects=False,
+            trust_env=False,
+            verify=trusts_no_one() if plain else ssl.create_default_context(),
+            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=self._settings.calls),
+            headers={"User-Agent": f"tabon-gateway/{version('tabon')}", "Accept-Encoding": "identity"},
+        )
+
+    async def close(self) -> None:
+        """Let the connections go."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def ask(self, call: Call, heard: Heard | None = None) -> Reply:
+        """Return the drafts of one call; where it fails for now, ask again within the deadline.
+
+        Only the first attempt is told to `heard`.
+        """
+        for attempt in range(self._settings.retries + 1):
+            try:
+                return await self._once(call, heard if attempt == 0 else None)
+            except UpstreamError as error:
+                self._metrics.count("gateway_upstream_failures_total")
+                grown = self._settings.first_wait * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311  # jitter
+                wait = grown if error.retry_after is None else float(error.retry_after)
+                last = attempt == self._settings.retries
+                if last or not error.again or asyncio.get_running_loop().time() + wait >= call.deadline:
+                    raise
+            await asyncio.sleep(wait)
+        raise malformed()  # never reached: the last attempt returns or raises
+
+    async def models(self, call: Call) -> bytes:
+        """Return what the upstream says of its models."""
+        async with self._answer(call) as response:
+            found = read_json(await _bounded(response, MODELS_BYTES))
+        if not isinstance(found, dict):
+            raise malformed()
+        return _written(found)
+
+    async def _once(self, call: Call, heard: Heard | None) -> Reply:
+        """Make one call; what came of a stream that breaks is kept where a draft is whole."""
+        reader = StreamReader(call.drafts)
+        try:
+            async with self._answer(call) as response:
+                if response.headers.get("content-type", "").startswith("text/event-stream"):
+                    await self._read(response, reader, call, heard)
+                    reply = reader.reply()
+                else:
+                    data = await _bounded(response, call.drafts * self._settings.draft_bytes)
+                    reply = await asyncio.to_thread(reply_of, data, call.drafts)
+        except UpstreamError:
+            reply = reader.reply()
+            if not reply.came:
+                raise
+        if not reply.came:
+            raise malformed()
+        return reply
+
+    @asynccontextmanager
+    async def _answer(self, call: Call) -> "AsyncIterator[httpx.Response]":
+        """Send a request and give its answer to read; every way to fail becomes an UpstreamError."""
+        import httpx
+
+        self._metrics.count("gateway_upstream_calls_total")
+        try:
+            async with asyncio.timeout_at(call.deadline), self._room:
+                response = await self._sent(call)
+                try:
+                    await self._check(response, call)
+                    yield response
+                finally:
+                    with suppress(httpx.HTTPError):
+                        await response.aclose()
+        except TimeoutError:
+            raise no_time() from None
+        except httpx.HTTPError as error:
+            name = type(error).__name__
+            raise UpstreamError(502, f"the connection to the upstream failed ({name})", again=True) from None
+
+    async def _sent(self, call: Call) -> "httpx.Response":
+        """Send a request; it is written away from the event loop, since an image makes it long."""
+        if self._client is None:
+            raise UpstreamError(502, "the gateway has not started; start it with the service")
+        settings = self._settings
+        headers = {} if call.body is None else {"Content-Type": "application/json"}
+        secret = call.authorization if settings.pass_key else settings.key and f"Bearer {settings.key}"
+        if secret and not (secret.isascii() and secret.isprintable()):
+            raise UpstreamError(401, "the Authorization header holds what no key has; send visible ASCII")
+        if secret:
+            headers["Authorization"] = secret
+        content = None if call.body is None else await asyncio.to_thread(_written, call.body)
+        method = "GET" if call.body is None else "POST"
+        request = self._client.build_request(
+            method, settings.url(call.path), headers=headers, content=content
+        )
+        return await self._client.send(request, stream=True)
+
+    async def _check(self, response: "httpx.Response", call: Call) -> None:
+        """Refuse what is not an answer."""
+        if response.status_code != SUCCESS:
+            data = await _bounded(response, ERROR_BYTES, cut=True)
+            raise refused(
+                response.status_code,
+                response.headers,
+                read_json(data),
+                own_key=not self._settings.pass_key,
+                sent=call.body or (),
+            )
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise malformed()
+
+    async def _read(
+        self, response: "httpx.Response", reader: StreamReader, call: Call, heard: Heard | None
+    ) -> None:
+        """Read a stream to its end."""
+        found = EventReader()
+        async with aclosing(_portions(response, call.drafts * self._settings.draft_bytes)) as portions:
+            async for portion in portions:
+                for data in found.feed(portion):
+                    for _, text in reader.add(data):
+                        if heard is not None and text:
+                            await heard(text)
+                if reader.done:
+                    return
+
+
+def _written(body: Mapping[str, Any]) -> bytes:
+    """Write a body."""
+    return json.dumps(body).encode()
+
+
+async def _portions(response: "httpx.Response", most: int) -> AsyncGenerator[bytes, None]:
+    """Yield the bytes of an answer, up to a number."""
+    left = most
+    async with aclosing(response.aiter_raw()) as portions:  # type: ignore[type-var]
+        async for portion in portions:
+            left -= len(portion)
+            if left < 0:
+                raise UpstreamError(502, "the upstream's answer is too long; ask for fewer tokens")
+            yield portion
+
+
+async def _bounded(response: "httpx.Response", most: int, *, cut: bool = False) -> bytes:
+    """Return the whole answer, which is not longer than that; or its beginning."""
+    found = bytearray()
+    try:
+        async for portion in _portions(response, most):
+            found += portion
+    except UpstreamError:
+        if not cut:
+            raise
+    return bytes(found)

@@ -1,0 +1,181 @@
+"""What the routes call: a query in, the bytes of its record out."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, Final
+
+from tabon.encoders.cache import RememberingEncoder
+from tabon.errors import ServiceError, TabonError
+from tabon.explain.explanation import NEIGHBOURS, AnySelector, explain
+from tabon.method.bank import TransitionBank
+from tabon.selectors.setup import Chooser, SelectionSettings, make_selector, may_abstain
+from tabon.service.batcher import Batcher, BatchSettings
+from tabon.service.explorer.records import NOTICE
+from tabon.service.metrics import Metrics
+from tabon.service.parsing import Limits, explanation_body, load_of, selection_body, service_error
+from tabon.service.ready import GOLDEN, GOLDEN_SENTENCES, Readiness, compared
+from tabon.text.records import Query
+
+READY_SECONDS: Final = 1.0  # an answer about readiness is given again for so long
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerSettings:
+    """How the service answers."""
+
+    limits: Limits = field(default_factory=Limits)
+    batches: BatchSettings = field(default_factory=BatchSettings)
+    timeout: float = 30.0  # seconds from the queue to the answer
+    cached_sentences: int = 50_000  # rows in memory; not used beside a sentence store
+    bank_text: bool = True  # show the sentences of training transitions in explanations
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainOptions:
+    """What is explained of a query."""
+
+    draft: int | None = None
+    neighbours: int = NEIGHBOURS
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request to the worker."""
+
+    query: Query
+    explain: ExplainOptions | None = None
+    fresh: bool = False  # embed the golden sentences anew
+
+
+class Answerer:
+    """Answers queries with one selector, one batch after another."""
+
+    def __init__(
+        self,
+        bank: TransitionBank,
+        selector: AnySelector,
+        *,
+        chooser: Chooser | None = None,
+        settings: AnswerSettings | None = None,
+        cache: RememberingEncoder | None = None,
+    ) -> None:
+        """Take a selector, and what chooses where that may abstain too."""
+        self.settings = AnswerSettings() if settings is None else settings
+        self.metrics = Metrics()
+        self._selector, self._cache = selector, cache
+        self._chooser = selector if chooser is None else chooser
+        facts = {"notice": NOTICE, **bank.info(), "signature": self._chooser.signature}
+        self.bank_record: dict[str, Any] = facts
+        self._golden: bytes | None = None
+        self._looking = asyncio.Lock()
+        self._seen = (Readiness(False, "the service has not started"), 0.0)
+        self._batcher: Batcher[Ask, bytes] = Batcher(self._answer, self.settings.batches, self.metrics)
+
+    def start(self) -> None:
+        """Start the worker and answer the golden query for the first time."""
+        self._batcher.start()
+        try:
+            self._golden = self._batcher.submit(Ask(GOLDEN, fresh=True)).result(self.settings.timeout)
+        except Exception as error:  # noqa: BLE001  # the service runs, and says that it is not ready
+            reason = str(error) if isinstance(error, TabonError) else type(error).__name__
+            self._seen = (Readiness(False, f"the golden query failed at start: {reason}"), 0.0)
+
+    def close(self) -> None:
+        """Finish what waits and end the worker."""
+        self._batcher.close(self.settings.timeout)
+
+    async def select(self, query: Query) -> bytes:
+        """Return the selection record of one query."""
+        return await self._ask(Ask(query))
+
+    async def explain(self, query: Query, options: ExplainOptions) -> bytes:
+        """Return the explanation record of one query."""
+        count = len(query.candidates)
+        if options.draft is not None and options.draft >= count:
+            raise ServiceError(
+                404, f"draft {options.draft} was asked for; the query has {count}", "count drafts from 0"
+            )
+        return await self._ask(Ask(query, explain=options))
+
+    async def ready(self) -> Readiness:
+        """Ask the golden query again, once for all who ask; it must give the record that it gave first."""
+        async with self._looking:
+            seen, until = self._seen
+            if monotonic() < until:
+                return seen
+            try:
+                seen = self._compared(await self._ask(Ask(GOLDEN, fresh=True)))
+            except ServiceError as error:
+                seen = Readiness(False, error.message)
+            self._seen = (seen, monotonic() + READY_SECONDS)
+            return seen
+
+    def _compared(self, now: bytes) -> Readiness:
+        """Compare the golden answer with the first one, which may be this one where the start was slow."""
+        self._golden = now if self._golden is None else self._golden
+        return compared(self._golden, now)
+
+    def metrics_text(self) -> str:
+        """Return the counts as they stand now."""
+        self.metrics.gauge("queue_length", len(self._batcher))
+        self.metrics.gauge("ready", float(self._seen[0].ready))
+        if self._cache is not None:
+            self.metrics.gauge("cached_sentences", len(self._cache))
+            self.metrics.gauge("cache_hits", self._cache.hits)
+            self.metrics.gauge("cache_misses", self._cache.misses)
+        return self.metrics.text()
+
+    async def _ask(self, ask: Ask) -> bytes:
+        """Wait for the worker, but not for ever."""
+        load = await asyncio.to_thread(load_of, ask.query, self.settings.limits)
+        future = self._batcher.submit(ask, load)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), self.settings.timeout)
+        except TimeoutError:
+            raise ServiceError(
+                504,
+                f"no answer within {self.settings.timeout:g} seconds",
+                "try again later or send fewer drafts",
+            ) from None
+        except Exception as error:
+            raise service_error(error) from error
+
+    def _answer(self, batch: Sequence[Ask]) -> list[bytes]:
+        """Answer a batch on the worker: all selections with one call, explanations one by one."""
+        if self._cache is not None and any(ask.fresh for ask in batch):
+            self._cache.forget(GOLDEN_SENTENCES)
+        selecting = [ask.query for ask in batch if ask.explain is None]
+        selections = iter(self._chooser.select_many(selecting) if selecting else [])
+        return [
+            selection_body(ask.query, next(selections))
+            if ask.explain is None
+            else self._explanation(ask.query, ask.explain)
+            for ask in batch
+        ]
+
+    def _explanation(self, query: Query, options: ExplainOptions) -> bytes:
+        """Explain one query."""
+        return explanation_body(
+            explain(
+                self._selector,
+                query,
+                draft=options.draft,
+                neighbours=options.neighbours,
+                bank_text=self.settings.bank_text,
+            )
+        )
+
+
+def answerer_of(
+    bank: TransitionBank, selection: SelectionSettings, settings: AnswerSettings | None = None
+) -> Answerer:
+    """Make the selector that the settings name; remember sentences in memory where no store is named."""
+    how = AnswerSettings() if settings is None else settings
+    selector = make_selector(bank, selection)
+    cache = None
+    if selection.store is None and how.cached_sentences:
+        cache = RememberingEncoder(selector.encoder, how.cached_sentences)
+        selector.encoder = cache
+    return Answerer(bank, selector, chooser=may_abstain(selector, selection), settings=how, cache=cache)

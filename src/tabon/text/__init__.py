@@ -1,0 +1,1 @@
+"""Reports and what is read in them: sections, sentences, records, observations, words of change."""

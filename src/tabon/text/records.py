@@ -1,0 +1,307 @@
+"""The records of tabon's JSON Lines files (contracts in docs/file-formats.md).
+
+A line that does not fit is named by its number, never by its text. Keys that
+tabon does not know are kept and passed through.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from math import isfinite
+from typing import Any
+
+from tabon.errors import BadInputError
+from tabon.text.reports import SECTIONS, Report, report_from_record
+from tabon.text.sentences import most_sentences, split_sentences
+
+TRANSITION_KEYS = frozenset({"id", "prior", "current"})
+QUERY_KEYS = frozenset({"id", "patient", "prior", "candidates", "reference"})
+TEXT_KEYS = frozenset({"findings", "impression", "text"})
+MAX_CHARACTERS = 50_000  # of one section; the longest of Open-i has 1,054
+MAX_SENTENCES = 1_000  # of one section: comparing two takes memory for every pair of sentences
+MAX_DRAFTS = 256  # of one query
+MAX_LEVELS = 100  # of lists and objects inside each other in what is passed through
+ALMOST = 0.8  # how much a key must look like the missing one to be named
+KINDS = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+    list: "a list",
+    dict: "an object",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """A patient's prior report (or reports, newest last) and the next one."""
+
+    id: str
+    priors: tuple[Report, ...]
+    current: Report
+    facts: Mapping[str, Any] = field(default_factory=dict)  # patient, dates, view and unknown keys
+
+    def __post_init__(self) -> None:
+        """Refuse reports that are too long to be compared."""
+        for prior in self.priors:
+            check_length(prior, "'prior'")
+        check_length(self.current, "'current'")
+
+    @property
+    def prior(self) -> Report:
+        """Return the newest prior."""
+        return self.priors[-1]
+
+    def provenance(self) -> dict[str, Any]:
+        """Return what a bank keeps of where this came from: no report text."""
+        return {"id": self.id, **self.facts}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A prior report, the drafts to choose from, and what is known beside them."""
+
+    id: str
+    priors: tuple[Report, ...]
+    candidates: tuple[Report, ...]
+    patient: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)  # unknown keys, passed through
+    draft_facts: tuple[Mapping[str, Any], ...] = ()  # what is known of each draft beside its text
+    reference: Any = None  # R as it stands in the file: what was really written; not looked at here
+
+    def __post_init__(self) -> None:
+        """Refuse reports that are too long to be compared."""
+        for prior in self.priors:
+            check_length(prior, "'prior'")
+        for number, draft in enumerate(self.candidates):
+            check_length(draft, f"draft {number}")
+
+    @property
+    def prior(self) -> Report:
+        """Return the newest prior; an empty report where there is none."""
+        return self.priors[-1] if self.priors else Report()
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that could not be read."""
+
+    number: int
+    message: str
+    id: str | None = None  # where the line has one that can be read
+
+
+def is_too_long(report: Report) -> bool:
+    """Whether a report has a section with more text than can be compared.
+
+    >>> is_too_long(Report("Clear lungs.")), is_too_long(Report("No. " * 1_001))
+    (False, True)
+    """
+    return any(_excess(report.section(section)) is not None for section in SECTIONS)
+
+
+def check_length(report: Report, place: str) -> Report:
+    """Return a report whose sections can be compared; an error names its place in the record."""
+    for section in SECTIONS:
+        excess = _excess(report.section(section))
+        if excess is not None:
+            raise BadInputError(f"{place}: {section} has {excess}; shorten it")
+    return report
+
+
+def _excess(text: str) -> str | None:
+    """Say what a section has too much of, and how much is allowed."""
+    if len(text) > MAX_CHARACTERS:
+        return f"{len(text):,} characters, more than {MAX_CHARACTERS:,}"
+    if most_sentences(text) <= MAX_SENTENCES:  # most texts need no splitting here
+        return None
+    sentences = len(split_sentences(text))
+    return f"{sentences:,} sentences, more than {MAX_SENTENCES:,}" if sentences > MAX_SENTENCES else None
+
+
+def transition_from_record(record: Mapping[str, Any]) -> Transition:
+    """Read one object of the transitions contract.
+
+    >>> transition_from_record({"id": 1, "prior": "Clear.", "current": "Clear."}).prior.findings
+    'Clear.'
+    """
+    _patient(record)  # the bank keeps it with the other facts
+    return Transition(
+        id=_identity(record),
+        priors=_priors(record, at_least=1),
+        current=_report(_value(record, "current"), "'current'"),
+        facts=_facts(record, TRANSITION_KEYS),
+    )
+
+
+def query_from_record(record: Mapping[str, Any]) -> Query:
+    """Read one object of the queries contract."""
+    identity = _identity(record)
+    drafts = _value(record, "candidates")
+    if not isinstance(drafts, list):
+        raise BadInputError(f"'candidates' is {_kind(drafts)}; give a list of drafts")
+    if len(drafts) > MAX_DRAFTS:
+        raise BadInputError(f"'candidates' holds {len(drafts):,} drafts; give at most {MAX_DRAFTS}")
+    return Query(
+        id=identity,
+        priors=_priors(record, at_least=0),
+        candidates=tuple(
+            Report() if draft is None else _report(draft, f"draft {number}")
+            for number, draft in enumerate(drafts)
+        ),
+        patient=_patient(record),
+        facts=_facts(record, QUERY_KEYS),
+        draft_facts=tuple(_draft_facts(draft) for draft in drafts),
+        reference=record.get("reference"),
+    )
+
+
+def read_transitions(lines: Iterable[bytes], *, name: str) -> Iterator[Transition]:
+    """Yield the transitions of a JSON Lines file; the first bad line is an error."""
+    for number, line in _full_lines(lines):
+        try:
+            yield transition_from_record(_object(line))
+        except BadInputError as error:
+            raise BadInputError(f"{name} line {number}: {error}") from None
+
+
+def read_queries(lines: Iterable[bytes]) -> Iterator[Query | BadLine]:
+    """Yield the queries of a JSON Lines file; a bad line does not stop the others."""
+    seen: set[str] = set()
+    for number, line in _full_lines(lines):
+        query = _query_or_bad_line(number, line)
+        if isinstance(query, Query) and query.id in seen:
+            query = BadLine(number, "the id occurred before; give each query its own id", query.id)
+        if isinstance(query, Query):
+            seen.add(query.id)
+        yield query
+
+
+def whole_query(query: Query | BadLine, *, name: str) -> Query:
+    """Return a query; a bad line is an error, for work that must be complete."""
+    if isinstance(query, BadLine):
+        raise BadInputError(f"{name} line {query.number}: {query.message}")
+    return query
+
+
+def reference_of(query: Query) -> Report | None:
+    """Return what was really written, where the query says it."""
+    if query.reference is None:
+        return None
+    try:
+        return check_length(_report(query.reference, "'reference'"), "'reference'")
+    except BadInputError as error:
+        raise BadInputError(f"query {query.id!r}: {error}") from None
+
+
+def _query_or_bad_line(number: int, line: bytes) -> Query | BadLine:
+    """Read one line of a queries file; what is wrong with it stands beside its id."""
+    identity = None
+    try:
+        record = _object(line)
+        identity = _identity(record)
+        return query_from_record(record)
+    except BadInputError as error:
+        return BadLine(number, str(error), identity)
+
+
+def _full_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Number the lines from 1 and leave blank ones out."""
+    return ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+
+
+def _object(line: bytes) -> Mapping[str, Any]:
+    """Parse one line into an object."""
+    try:
+        record = json.loads(line)
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"not UTF-8 at byte {error.start}; save the file as UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise BadInputError(f"not JSON at column {error.colno}; fix or remove the line") from None
+    except ValueError:  # the one that is left: Python refuses numbers of thousands of digits
+        raise BadInputError("a number has too many digits; write it as a string") from None
+    except RecursionError:
+        raise BadInputError("nested too deeply; fix or remove the line") from None
+    if not isinstance(record, dict):
+        raise BadInputError(f"{_kind(record)} instead of an object; write one object a line")
+    return record
+
+
+def _value(record: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401
+    """Return a value that must be there.
+
+    A key that looks like it is named; other keys are not, they may be report text.
+    """
+    if key not in record:
+        close = get_close_matches(key, map(str, record), n=1, cutoff=ALMOST)
+        raise BadInputError(f"no key {key!r}; add it" + (f" (or rename {close[0]!r})" if close else ""))
+    return record[key]
+
+
+def _identity(record: Mapping[str, Any]) -> str:
+    """Return the record's id as a string."""
+    return _name(_value(record, "id"), "id")
+
+
+def _patient(record: Mapping[str, Any]) -> str | None:
+    """Return the patient as a string, or None where none is given."""
+    patient = record.get("patient")
+    return None if patient is None else _name(patient, "patient")
+
+
+def _name(value: object, key: str) -> str:
+    """Return what names a record or a patient: 7 and "7" are the same."""
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        kind = "empty" if value == "" else _kind(value)
+        raise BadInputError(f"{key!r} is {kind}; give a string or a whole number")
+    return str(value)
+
+
+def _facts(record: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    """Return what is kept beside the known keys; all of it can be written as JSON again."""
+    facts = {key: value for key, value in record.items() if key not in known}
+    _check_kept(facts, MAX_LEVELS)
+    return facts
+
+
+def _draft_facts(draft: object) -> Mapping[str, Any]:
+    """Return what stands beside a draft's text: its seed, its log-probability, its simulated errors."""
+    return (
+        {key: value for key, value in draft.items() if key not in TEXT_KEYS}
+        if isinstance(draft, dict)
+        else {}
+    )
+
+
+def _check_kept(value: object, levels: int) -> None:
+    """Refuse what JSON cannot say and what is nested so deep that writing it may fail."""
+    if levels < 0:
+        raise BadInputError(f"nested more than {MAX_LEVELS} levels deep; flatten it or leave it out")
+    if isinstance(value, float) and not isfinite(value):
+        raise BadInputError("holds NaN or infinity, which JSON cannot say; write null instead")
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for part in parts:
+        _check_kept(part, levels - 1)
+
+
+def _priors(record: Mapping[str, Any], *, at_least: int) -> tuple[Report, ...]:
+    """Return the prior report or reports, newest last."""
+    prior = _value(record, "prior")
+    priors = prior if isinstance(prior, list) else [] if prior is None else [prior]
+    if len(priors) < at_least:
+        raise BadInputError("'prior' holds no report; give the report that came before")
+    return tuple(_report(report, "'prior'") for report in priors)
+
+
+def _report(value: object, place: str) -> Report:
+    """Read one report; an error names its place in the record."""
+    try:
+        return report_from_record(value)
+    except BadInputError as error:
+        raise BadInputError(f"{place}: {error}") from None
+
+
+def _kind(value: object) -> str:
+    """Name a JSON value's type without showing it."""
+    return "null" if value is None else KINDS.get(type(value), "something else")
