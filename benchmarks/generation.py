@@ -18,7 +18,7 @@ from tabon.generation.runner import Limits, Run, Task
 from timing import Line, share
 
 PATHS = {"openai": "/openai/v1", "gemini": "/gemini", "mistral": "/mistral"}  # each provider's own client
-SERVER = Path(__file__).parent.parent / "tests" / "provider_server.py"
+SERVER = Path(__file__).parent.parent / "tests" / "helpers" / "provider_server.py"
 KEY, LATENCY, CONCURRENCY = "benchmark-key", 0.05, Limits().concurrency
 
 

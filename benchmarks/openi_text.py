@@ -9,7 +9,7 @@ from tabon.text.records import transition_from_record
 from tabon.text.reports import SECTIONS, Report
 from tabon.text.sentences import split_sentences
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
 
 
 @cache

@@ -12,7 +12,7 @@ from time import sleep
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
 
 from service_clients import CLIENTS, Load
 from service_server import Running, program

@@ -40,21 +40,21 @@ PATIENCE = 20.0  # seconds that a mutant may take, beyond five times the origina
 LONGEST = 600  # seconds of computing after which a mutant ends even where nobody waits for it any more
 MEMORY = 8 << 30  # bytes that a mutant may ask for
 PARTS = {  # and the tests that a mutant of each must pass, with the doctests of its own
-    "distances": (
-        "test_distances.py",
-        "test_set_distances.py::test_costs_stand_on_the_grid_and_only_equal_rows_cost_nothing",
+    "method.distances": (
+        "method/test_distances.py",
+        "selectors/test_set_distances.py::test_costs_stand_on_the_grid_and_only_equal_rows_cost_nothing",
     ),
-    "transport": ("test_transport.py",),
-    "scoring": ("test_scoring.py",),
-    "selection": (
-        "test_selection.py",
-        "test_selector.py::test_a_draft_that_lacks_a_section_has_the_worst_distance_there",
+    "method.transport": ("method/test_transport.py",),
+    "method.scoring": ("method/test_scoring.py",),
+    "method.selection": (
+        "method/test_selection.py",
+        "selectors/test_selector.py::test_a_draft_that_lacks_a_section_has_the_worst_distance_there",
     ),
-    "nearest": ("test_nearest.py",),
-    "bank_files": ("test_files_of_arrays.py",),
-    "generation.journal": ("test_generation_journal.py",),
-    "statistics": ("test_statistics.py",),
-    "evaluation.comparing": ("test_evaluation.py",),
+    "method.nearest": ("method/test_nearest.py",),
+    "method.bank_file": ("method/test_files_of_arrays.py",),
+    "generation.journal": ("generation/test_generation_journal.py",),
+    "evaluation.statistics": ("evaluation/test_statistics.py",),
+    "evaluation.compare": ("evaluation/test_evaluation.py",),
 }
 HEAVY = (  # imported once
     "numpy", "scipy.optimize", "scipy.stats", "ot", "pytest", "hypothesis.extra.numpy", "sqlite3",

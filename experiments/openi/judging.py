@@ -9,10 +9,9 @@ import numpy as np
 from plan import EvaluationPlan
 from selecting import Method
 
-from tabon.data.simulate import state_f1
 from tabon.evaluation import Case, Cases, EvaluationSettings, Picks, RunInput, evaluate, read_picks
 from tabon.evaluation.compare import Chance, RunTable, compare
-from tabon.evaluation.draft_scores import Measured, drafts_there
+from tabon.evaluation.draft_scores import Measured, drafts_there, state_f1
 from tabon.evaluation.evaluate import seeded_picks
 from tabon.evaluation.picks import NOTHING
 from tabon.evaluation.results import Cell, Results

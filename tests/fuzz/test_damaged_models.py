@@ -11,7 +11,7 @@ import pytest
 from budgets import budget, seeded
 from tabon.encoders import checked_rows, load_encoder
 from tabon.errors import TabonError
-from test_encoders import SENTENCES, tiny_mpnet
+from tiny_mpnet_folder import SENTENCES, tiny_mpnet
 
 ODD = (None, True, -1, 0, 3, 100, 1.5, float("nan"), "", "x", "evil.Evil", "../x", [], {}, [0], {"a": "b"})
 

@@ -7,9 +7,9 @@ import pytest
 
 import cohort_layouts
 import cohort_layouts_b
+import hostile
 from budgets import budget, seeded
-from fuzz import hostile
-from fuzz.hostile import CANARY, check, run
+from hostile import CANARY, check, run
 
 GENERIC = "patient=PID,study=Study,date=When,report=Text,view=View,split=Split"
 ROWS = [

@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from budgets import budget, seeded
+from echo_model import ECHO
 from tabon.cli import main
 from tabon.data.cohort.datasets.simulated import write_simulated
 from tabon.data.simulate import SimulationSettings
-from test_generation_cli import ECHO
 
 CASES = budget(40, 1_500)
 ODD = [

@@ -5,10 +5,10 @@ import re
 from dataclasses import replace
 
 from budgets import budget, seeded
+from draft_records import KEY, line
 from tabon.errors import BadInputError
 from tabon.generation.journal import Journal, read_journal, record_line
 from tabon.generation.ledger import Ledger
-from test_generation_journal import KEY, line
 
 CASES = budget(150, 6_000)
 ODD = [

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+import hostile
 from budgets import budget, seeded
-from fuzz import hostile
-from fuzz.hostile import CANARY, check, run
+from hostile import CANARY, check, run
 from tabon import TransitionBank
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.text.records import transition_from_record

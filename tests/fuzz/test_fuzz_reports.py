@@ -1,8 +1,8 @@
 """Any text through the section parser, the splitter, the labeller and the flags: no error, no lost word."""
 
+import hostile
 from budgets import budget, seeded
-from fuzz import hostile
-from fuzz.hostile import CANARY
+from hostile import CANARY
 from tabon.explain.flags import draft_flags
 from tabon.text.change_words import change_words
 from tabon.text.observations import label_text, mentions

@@ -6,9 +6,10 @@ from contextlib import suppress
 
 import pytest
 
+import hostile
 from budgets import budget, seeded
-from fuzz import hostile
-from fuzz.hostile import check, run
+from experiment_text import EXPERIMENT
+from hostile import check, run
 from made_up_results import made_up
 from tabon import TransitionBank
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
@@ -17,7 +18,6 @@ from tabon.evaluation.results import write_results
 from tabon.reporting.experiment.plan import read_experiment
 from tabon.reporting.transition_map import Map2D, TransitionMap
 from tabon.text.records import transition_from_record
-from test_experiment import EXPERIMENT
 
 SETTINGS = SimulationSettings(patients=60)
 TRANSITIONS = list(simulate_transitions(SETTINGS, "train"))

@@ -9,6 +9,8 @@ from dataclasses import replace
 import pytest
 
 from budgets import budget, seeded
+from draft_records import KEY as DRAFT
+from provider_cases import MAKERS, PROVIDERS, SECRETS, request_of
 from provider_server import KEY, ProviderServer, body
 from tabon.errors import TabonError, TryAgainError
 from tabon.generation.batches import answer_from
@@ -17,8 +19,6 @@ from tabon.generation.prices import Budget, Price
 from tabon.generation.providers import command
 from tabon.generation.providers.gemini_batch import GeminiBatch
 from tabon.generation.providers.mistral_batch import MistralBatch
-from test_generation_journal import KEY as DRAFT
-from test_generation_providers import MAKERS, PROVIDERS, SECRETS, request_of
 from waiting import LIMIT
 
 CASES = budget(60, 2_000)  # of each provider

@@ -16,7 +16,7 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
 OPENI_STEP = 331  # every so many Open-i reports
 PAIRS = [  # (reference, candidate), made up
@@ -93,7 +93,7 @@ def cases(kind, openi):
 def written(openi):
     """Return the text of the golden file, a line a case."""
     head = {
-        "oracle": "radgraph 0.1.18, reward_level all, lower-cased texts, model of tests/tiny_radgraph.py",
+        "oracle": "radgraph 0.1.18, reward_level all, lower-cased texts, model of tiny_radgraph.py",
         "maker": "tests/reference/radgraph_goldens.py",
         "versions": {name: version(name) for name in ("radgraph", "transformers", "torch", "numpy", "nltk")},
     }

@@ -1,0 +1,201 @@
+"""What the documents say is so.
+
+README's console blocks are run in order in an empty folder, exactly as printed, with two stand-ins: the
+encoder named `minilm` is the hashing encoder (no weights to load), and `make demo` is `tabon demo` with
+few patients. Other `make` words are only looked up in the Makefile.
+"""
+
+import ast
+import doctest
+import re
+import shlex
+from dataclasses import fields
+from functools import cache, reduce
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import tabon
+from tabon.cli import main
+from tabon.cli.reference import reference
+from tabon.encoders import load as loading
+from tabon.method.selection import ABSTENTIONS
+from tabon.method.sentence_sets import SET_MODE
+from tabon.method.signature import Fingerprint, Signature
+from tabon.text.reports import PARSER
+from tabon.text.sentences import SPLITTER
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    page
+    for place in ("*.md", "docs/**/*.md", "experiments/*/README.md", "examples/*/README.md")
+    for page in ROOT.glob(place)
+)
+DECISIONS = sorted(page for page in ROOT.glob("docs/decisions/*.md") if page.name != "README.md")
+MARKED = {"signature": Signature, "fingerprint": Fingerprint}
+
+
+def name(page):
+    """Return a page's path for test ids."""
+    return str(page.relative_to(ROOT))
+
+
+def prose(page):
+    """Return a page without its fenced blocks."""
+    return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def commands(page):
+    """Return what stands after the prompts of a page's console blocks."""
+    blocks = re.findall(r"^```console\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+
+
+def anchors(page):
+    """Return the anchors that a page's headings make."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@cache
+def functions_in(path):
+    """Return the names of the functions in a file, without importing it."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+
+
+def named_tests(page):
+    """Return (file, test or empty) for each test that a page names."""
+    return re.findall(r"`(tests/\w+\.py)(?:::(\w+))?`", page.read_text())
+
+
+def test_the_command_line_page_is_fresh():
+    """docs/cli.md is what `make docs` would write now."""
+    assert (ROOT / "docs/cli.md").read_text() == reference()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_python_examples_run(page):
+    """Every `>>>` in a page gives what the page says."""
+    assert doctest.testfile(str(page), module_relative=False).failed == 0
+
+
+def test_readme_shows_python():
+    """README has an example of ten prompts or so that the test above runs."""
+    assert 10 <= (ROOT / "README.md").read_text().count(">>> ") <= 12
+
+
+def test_readme_commands_run(tmp_path, monkeypatch):
+    """README's console commands work, one after another, as printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    stand_in = {**loading.ENCODERS, "minilm": loading.ENCODERS["hashing"]}
+    monkeypatch.setattr(loading, "ENCODERS", stand_in)
+    shown = commands(ROOT / "README.md")
+    assert {"make demo", "make test", "tabon doctor"} <= set(shown)
+    for command in shown:
+        program, *arguments = shlex.split(command)
+        if command == "make demo":
+            program, arguments = "tabon", ["demo", "--patients", "120"]
+        if program == "tabon":
+            result = CliRunner().invoke(main, arguments)
+            assert result.exit_code == 0, (command, result.output)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_make_words_exist(page):
+    """Each `make WORD` in a page is a word of the Makefile."""
+    words = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    said = re.findall(r"^(?:\$ | {4})make ([a-z-]+)|`make ([a-z-]+)`", page.read_text(), flags=re.MULTILINE)
+    assert {word for pair in said for word in pair if word} <= words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_tabon_commands_exist(page):
+    """Each `tabon COMMAND` in a page is a command."""
+    for words in re.findall(r"(?:`|^\$ )tabon ([a-z]+(?: [a-z]+)?)", page.read_text(), flags=re.MULTILINE):
+        first, *rest = words.split()
+        assert first in main.commands, words
+        if rest and first == "bank":
+            assert rest[0] in main.commands[first].commands, words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_resolve(page):
+    """Each relative link leads to a file, and each anchor to a heading."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if target.startswith("https://"):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.is_file(), target
+        assert not anchor or anchor in anchors(there), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_named_tests_exist(page):
+    """Each test that a page names is there."""
+    for file, test in named_tests(page):
+        assert (ROOT / file).is_file(), file
+        assert not test or test in functions_in(ROOT / file), f"{file}::{test}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_named_functions_exist(page):
+    """Each module:function that a page names can be imported."""
+    for module, function in re.findall(r"`(tabon(?:\.\w+)*):([\w.]+)`", page.read_text()):
+        assert callable(reduce(getattr, function.split("."), import_module(module)))
+
+
+def test_every_equation_has_a_function_and_a_test():
+    """The table of docs/method.md has a row for each of eq. 1-12, with both."""
+    rows = re.findall(
+        r"^\| (\d+) \| .*`tabon\.\w+:.*`tests/\w+\.py::.*$",
+        (ROOT / "docs/method.md").read_text(),
+        re.MULTILINE,
+    )
+    assert [int(row) for row in rows] == list(range(1, 13))
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=name)
+def test_a_decision_says_what_why_and_what_holds_it(page):
+    """Each decision has its question, its answer, its reason, a test and a place in the signature."""
+    text = page.read_text()
+    for part in ("**The question.**", "**What we do.**", "**Why", "**Held by**"):
+        assert part in text, part
+    assert named_tests(page)
+    assert re.search(r"^\*\*In the (?:signature|fingerprint)\*\*:", text, flags=re.MULTILINE)
+    assert f"]({page.name})" in (page.parent / "README.md").read_text()
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=name)
+def test_named_fields_exist(page):
+    """The field that a decision names is one of the signature or of the fingerprint."""
+    marks = re.findall(r"^\*\*In the (\w+)\*\*: (?:`(\w+)`|nothing)", page.read_text(), flags=re.MULTILINE)
+    assert marks
+    for kind, field in marks:
+        assert not field or field in {known.name for known in fields(MARKED[kind])}
+
+
+def test_file_formats_names_every_field_code_and_flag():
+    """docs/file-formats.md has each field of signature and fingerprint, and each abstention."""
+    text = (ROOT / "docs/file-formats.md").read_text()
+    known = [field.name for kind in MARKED.values() for field in fields(kind)]
+    assert [word for word in [*known, *ABSTENTIONS] if f"`{word}`" not in text] == []
+
+
+def test_versions_agree():
+    """The changelog and the citation speak of the version that is installed."""
+    assert f"## {tabon.__version__}\n" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"\nversion: {tabon.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_the_signature_in_readme_is_current():
+    """README's run was made with the fields, splitter, parser and version of today."""
+    line = re.search(r"^distance:.*$", (ROOT / "README.md").read_text(), flags=re.MULTILINE)[0]
+    shown = dict(part.split(":", 1) for part in line.split("|"))
+    assert list(shown) == [field.name for field in fields(Signature)]
+    now = {"splitter": SPLITTER, "parser": PARSER, "sets": SET_MODE, "tabon": tabon.__version__}
+    assert now.items() <= shown.items()

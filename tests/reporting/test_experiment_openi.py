@@ -1,0 +1,393 @@
+"""The Open-i experiment: made exactly as its README says, and judged fairly."""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from openi import ARCHIVE
+from openi_archive import made_up_studies, write_archive
+from tabon.cli import main
+from tabon.errors import BadInputError
+from tabon.evaluation import read_cases
+from tabon.metrics.store import MeasurementStore
+from tabon.text.records import Query, read_transitions
+from tabon.text.reports import Report
+
+FOLDER = Path(__file__).parents[2] / "experiments" / "openi"
+sys.path.insert(0, str(FOLDER))
+
+build, judging, likeness, linking, plans, reading, run, selecting = map(
+    import_module, ("build", "judging", "likeness", "linking", "plan", "reading", "run", "selecting")
+)
+
+PARTS = ("train", "valid", "test")
+SMALL = replace(
+    plans.read_plan(),
+    splits=replace(plans.read_plan().splits, reserved=24),
+    stages={"final": plans.Stage(bank=30, valid=12, test=12), "dev": plans.Stage(bank=20, valid=8, test=8)},
+    settings={
+        "base": plans.Setting(noise=0.1, drafts=3),
+        "text": plans.Setting(noise=0.1, drafts=4, text_weight=0.5),
+    },
+    selection=replace(
+        plans.read_plan().selection,
+        encoder="hashing",
+        neighbours=2,
+        paper=("novelty/min",),
+        rivals=("consensus:chamfer", "first", "no-such-selector"),
+    ),
+    evaluation=plans.EvaluationPlan(scores=("rouge-l-f", "labels-14-micro"), resamples=50, seed=0),
+)
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    """A small made-up archive."""
+    return write_archive(tmp_path_factory.mktemp("archive") / "reports.tgz", made_up_studies())
+
+
+@pytest.fixture(scope="module")
+def corpus(archive):
+    """Its reports, compared."""
+    return linking.make_corpus(reading.read_reports(archive))
+
+
+def build_into(folder, archive, *, settings=("base",), seeds=(7,), stage="final"):
+    """Build with the small plan."""
+    build.build(archive, folder, SMALL, list(settings), tuple(seeds), stage)
+    return folder
+
+
+def records(path):
+    """Read a JSON Lines file."""
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def report_numbers(folder):
+    """The reports that each part of a seed uses: bank, valid, test and draft pool."""
+    train, valid, test = (records(folder / f"{part}.jsonl") for part in PARTS)
+    used = {"bank": {row[side]["report"] for row in train for side in ("prior", "current")}}
+    for name, rows in (("valid", valid), ("test", test)):
+        used[name] = {row[side]["report"] for row in rows for side in ("prior", "reference")}
+    used["pool"] = {draft["report"] for row in (*valid, *test) for draft in row["candidates"]}
+    return used
+
+
+def digests(folder):
+    """The sha256 of every file below a folder."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
+    }
+
+
+def test_only_indexed_reports_with_both_sections_are_read(archive):
+    """Three of the 83 studies are left out; the others come in the order of their numbers."""
+    assert [report.number for report in reading.read_reports(archive)] == list(range(1, 81))
+
+
+def test_facts_are_heads_and_heads_with_each_qualifier():
+    """`normal` says nothing; a qualifier never stands alone."""
+    majors = ("normal", "opacity/lung/base/left", "scoliosis")
+    found = reading.OpeniReport(number=1, findings="", impression="", majors=majors).facts
+    assert found == {"opacity", "opacity/lung", "opacity/base", "opacity/left", "scoliosis"}
+
+
+@given(st.lists(st.frozensets(st.sampled_from("abcde")), min_size=1, max_size=6))
+def test_fact_f1_is_the_f1_of_sets(facts):
+    """Every pair agrees with the definition on Python sets."""
+    found = likeness.fact_f1(facts)
+    for (i, a), (j, b) in product(enumerate(facts), repeat=2):
+        expected = 2 * len(a & b) / (len(a) + len(b)) if a or b else 1.0
+        assert found[i, j] == pytest.approx(expected, abs=1e-6)
+
+
+def test_text_cosine_is_scikit_learns(corpus):
+    """Our few lines of tf-idf agree with the vectorizer they stand for."""
+    texts = [report.text for report in corpus.reports]
+    table = TfidfVectorizer(sublinear_tf=True).fit_transform(texts)
+    np.testing.assert_allclose(likeness.text_cosine(texts), (table @ table.T).toarray(), atol=1e-6)
+
+
+def seed_as_described(reports, setting, seed):
+    """One seed of the final stage, typed from README.md with loops; returns ids and drafts by part."""
+    rng = np.random.default_rng(seed)
+    splits, stage = SMALL.splits, SMALL.stages["final"]
+    order = np.random.default_rng(splits.reserved_seed).permutation(len(reports))
+    queries = rng.permutation(order[: splits.reserved])
+    others = rng.permutation(order[splits.reserved :])
+    bank, pool = others[: stage.bank], others[stage.bank :]
+    table = TfidfVectorizer(sublinear_tf=True).fit_transform([report.text for report in reports])
+    cosine = (table @ table.T).toarray()
+
+    def f1(a, b):
+        total = len(reports[a].facts) + len(reports[b].facts)
+        return 2 * len(reports[a].facts & reports[b].facts) / total if total else 1.0
+
+    def next_visits(part):
+        for prior in part:
+            noise = splits.link_noise * rng.gumbel(size=len(part))
+            fit = [j for j in range(len(part)) if reports[part[j]].text != reports[prior].text]
+            yield prior, part[max(fit, key=lambda j: f1(prior, part[j]) + noise[j])]
+
+    def drafts(prior, reference):
+        used = {reports[prior].text, reports[reference].text}
+        for _ in range(setting.drafts):
+            scale = rng.uniform(0, 2 * setting.noise)
+            noise = scale * rng.gumbel(size=len(pool))
+            fit = [j for j in range(len(pool)) if reports[pool[j]].text not in used]
+            worth = [
+                f1(reference, report) + setting.text_weight * cosine[reference, report] for report in pool
+            ]
+            best = pool[max(fit, key=lambda j: worth[j] + noise[j])]
+            used.add(reports[best].text)
+            yield reports[best].number
+
+    def named(pairs):
+        return [f"{reports[a].number}-{reports[b].number}" for a, b in pairs]
+
+    valid = list(next_visits(queries[: stage.valid]))
+    test = list(next_visits(queries[stage.valid : stage.valid + stage.test]))
+    found = [list(drafts(*pair)) for pair in (*valid, *test)]
+    return {"valid": named(valid), "test": named(test), "train": named(next_visits(bank))}, found
+
+
+@pytest.mark.parametrize("setting", ["base", "text"])
+def test_a_seed_is_made_as_described(archive, corpus, tmp_path, setting):
+    """Links and drafts are those of the description, read literally."""
+    folder = build_into(tmp_path, archive, settings=[setting]) / setting / "7"
+    made = {part: records(folder / f"{part}.jsonl") for part in PARTS}
+    ids, drafts = seed_as_described(corpus.reports, SMALL.settings[setting], 7)
+    assert {part: [row["id"] for row in rows] for part, rows in made.items()} == ids
+    asked = [*made["valid"], *made["test"]]
+    assert [[draft["report"] for draft in row["candidates"]] for row in asked] == drafts
+
+
+def test_the_same_archive_gives_the_same_bytes(archive, tmp_path):
+    """Built twice, and from an archive packed in another order, all files are the same."""
+    turned = write_archive(tmp_path / "turned.tgz", dict(reversed(made_up_studies().items())))
+    options = {"settings": ("base", "text"), "seeds": (7, 8)}
+    first = digests(build_into(tmp_path / "a", archive, **options))
+    assert len(first) == 12
+    assert digests(build_into(tmp_path / "b", turned, **options)) == first
+
+
+@pytest.mark.parametrize("stage", ["final", "dev"])
+def test_parts_share_no_report(archive, tmp_path, stage):
+    """Bank, valid, test and draft pool are disjoint, and have the sizes of the plan."""
+    build_into(tmp_path, archive, seeds=range(6), stage=stage)
+    sizes = SMALL.stages[stage]
+    for folder in (tmp_path / "base").iterdir():
+        used = report_numbers(folder)
+        assert sum(map(len, used.values())) == len(set().union(*used.values()))
+        lengths = [len(records(folder / f"{part}.jsonl")) for part in PARTS]
+        assert lengths == [sizes.bank, sizes.valid, sizes.test]
+
+
+def test_development_never_sees_the_reserved_reports(archive, tmp_path):
+    """What dev seeds use and what final seeds ask about have nothing in common."""
+    build_into(tmp_path, archive, seeds=range(5), stage="dev")
+    build_into(tmp_path, archive, seeds=range(5), stage="final")
+    seen, asked = set(), set()
+    for folder in (tmp_path / "base").iterdir():
+        used = report_numbers(folder)
+        if folder.name.startswith("dev-"):
+            seen |= set().union(*used.values())
+        else:
+            asked |= used["valid"] | used["test"]
+    assert len(asked) == SMALL.splits.reserved
+    assert not seen & asked
+
+
+def test_no_draft_repeats_a_text(archive, tmp_path):
+    """Prior, reference and drafts of a query are different texts; the next visit is not the prior."""
+    folder = build_into(tmp_path, archive, settings=["text"]) / "text" / "7"
+    for row in (*records(folder / "valid.jsonl"), *records(folder / "test.jsonl")):
+        reports = [row["prior"], row["reference"], *row["candidates"]]
+        assert len({(report["findings"], report["impression"]) for report in reports}) == len(reports)
+        assert row["patient"] == str(row["prior"]["report"])
+
+
+def test_a_seed_does_not_depend_on_the_others(archive, tmp_path):
+    """A seed is the same alone and in company, and seeds differ."""
+    alone = digests(build_into(tmp_path / "a", archive, seeds=[8]))
+    together = digests(build_into(tmp_path / "b", archive, seeds=[7, 8]))
+    assert alone == {name: digest for name, digest in together.items() if "/8/" in name}
+    assert together["base/7/test.jsonl"] != together["base/8/test.jsonl"]
+
+
+def test_tabon_reads_the_files(archive, tmp_path):
+    """`bank build`, `select` and `evaluate` take them as they are."""
+    folder = build_into(tmp_path, archive) / "base" / "7"
+    with (folder / "train.jsonl").open("rb") as lines:
+        assert len(list(read_transitions(lines, name="train"))) == 30
+    bank, picks = folder / "bank.tabon", folder / "picks.jsonl"
+    steps = [
+        ["bank", "build", folder / "train.jsonl", "--out", bank, "--encoder", "hashing", "--no-store"],
+        ["select", folder / "test.jsonl", "--bank", bank, "--no-store"],
+    ]
+    for step in steps:
+        result = CliRunner().invoke(main, list(map(str, step)))
+        assert result.exit_code == 0, result.output
+    picks.write_text(result.stdout)
+    assert len(records(picks)) == 12
+    assert all(row["selected"] is not None for row in records(picks))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [("absent.tgz", None, "is not there; fetch"), ("text.tgz", b"hello", "is not a whole tar archive")],
+)
+def test_an_archive_that_is_not_there_is_said(tmp_path, name, content, said):
+    """The builder names the file and where to get it, and fails."""
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    command = [sys.executable, FOLDER / "build.py", tmp_path / name, "--out", tmp_path / "out"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_too_few_reports_are_said(archive, tmp_path):
+    """The plan's own sizes do not fit eighty reports."""
+    with pytest.raises(BadInputError, match="reserved reports are needed, the archive gives 80"):
+        build.build(archive, tmp_path, plans.read_plan(), ["base"], (1,), "final")
+
+
+def test_plans_and_seeds_are_checked():
+    """Unknown settings and seeds that are no numbers are named."""
+    assert plans.numbers("3,1000-1002") == (3, 1000, 1001, 1002)
+    for wrong in ("ten", "1-", "-1", "", "1-2-3"):
+        with pytest.raises(BadInputError, match="write them as"):
+            plans.numbers(wrong)
+    with pytest.raises(BadInputError, match="known: base, noisy, text, k16"):
+        plans.read_plan().setting("k64")
+
+
+def test_a_plan_with_an_unknown_key_is_refused(tmp_path):
+    """A typing mistake cannot leave a default in force."""
+    text = (FOLDER / "experiment.toml").read_text().replace("text_weight", "text_wieght")
+    (tmp_path / "plan.toml").write_text(text)
+    with pytest.raises(BadInputError, match="'text_wieght' is unknown"):
+        plans.read_plan(tmp_path / "plan.toml")
+
+
+@given(st.integers(2, 30), st.integers(0, 2**32))
+def test_another_patients_prior_is_never_ones_own(count, seed):
+    """Every query gets some other query's prior, each prior is given once, and only the prior changes."""
+    queries = [
+        Query(id=str(n), priors=(Report(findings=str(n)),), candidates=(), patient=str(n))
+        for n in range(count)
+    ]
+    changed = selecting.others_priors(queries, seed)
+    assert all(new.prior != old.prior for new, old in zip(changed, queries, strict=True))
+    assert {new.prior.findings for new in changed} == {old.id for old in queries}
+    assert [replace(new, priors=()) for new in changed] == [replace(old, priors=()) for old in queries]
+    assert changed == selecting.others_priors(queries, seed)
+
+
+def test_controls_stand_where_the_prior_counts():
+    """What does not look at the prior has no control."""
+    rows = [row.name for row in selecting.methods(["novelty/min", "consensus:chamfer", "fused"])]
+    assert rows == [
+        "novelty/min",
+        "novelty/min [other prior]",
+        "consensus:chamfer",
+        "fused",
+        "fused [other prior]",
+    ]
+
+
+def perfect_selections(cases, path):
+    """Select, jointly and in findings, the draft with the best facts, and in impressions the worst."""
+    worth = judging.measure_facts(cases).statistics[..., 0]
+    rows = [
+        {
+            "id": case.query.id,
+            "selected": int(values.argmax()),
+            "total_distances": (-values).tolist(),
+            "section_distances": {"findings": (-values).tolist(), "impression": values.tolist()},
+            "signature": "selector:perfect",
+        }
+        for case, values in zip(cases, worth, strict=True)
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def test_joint_and_section_picks_are_judged_apart(archive, tmp_path):
+    """Picks by the facts themselves close the whole gap; picks against them open it."""
+    folder = build_into(tmp_path, archive) / "base" / "7"
+    with (folder / "test.jsonl").open("rb") as lines:
+        cases = read_cases(lines, name="7")
+    file = perfect_selections(cases.cases, tmp_path / "perfect.jsonl")
+    judged = judging.Judged(seed=7, cases=cases, files={selecting.Method("perfect"): file})
+    results = judging.judge([judged], SMALL.evaluation, MeasurementStore(tmp_path / "m.sqlite"))
+
+    def gap(method):
+        return results.cell(run="7", section="report", method=method, score="facts-f1").gap
+
+    assert gap("perfect") == pytest.approx(1)
+    assert gap("perfect @findings") == pytest.approx(1)
+    assert gap("perfect @impression") < 0
+    kinds = {(cell.section, cell.score) for cell in results.cells}
+    sections = product(("findings", "impression"), ("rouge-l-f", "labels-14-micro"))
+    assert kinds == {*sections, ("report", "facts-f1")}
+
+
+def test_a_run_makes_the_table_once(archive, tmp_path, monkeypatch):
+    """All selectors, controls and notes are in the page; a second run selects nothing and says the same."""
+    told = []
+    monkeypatch.setattr(run, "tell", told.append)
+    build_into(tmp_path, archive, seeds=(7, 8))
+    first = run.run_setting(tmp_path, SMALL, "base", (7, 8), "final")
+    assert sum("novelty/min [other prior]" in line for line in told) == 2
+    rows = [line.split(" | ")[0].strip("| ") for line in first if line.startswith("| ")]
+    listed = ["`novelty/min`", "↳ another patient's prior", "`consensus:chamfer`", "`first`"]
+    assert rows == 2 * ["selector", "random (value)", "oracle (value)", *listed]
+    assert any(line.startswith("\nNot here: `no-such-selector` (unknown selector") for line in first)
+    told.clear()
+    assert run.run_setting(tmp_path, SMALL, "base", (7, 8), "final") == first
+    assert told == ["base: judging"]
+
+
+@pytest.mark.openi
+def test_openi_gives_the_committed_experiment(tmp_path):
+    """3,329 usable reports, 1,204 of them normal; seed 1000 has the links and drafts that it always had."""
+    if not ARCHIVE.exists():
+        pytest.skip(f"the Open-i reports are not at {ARCHIVE}")
+    reports = reading.read_reports(ARCHIVE)
+    assert (len(reports), sum(not report.facts for report in reports)) == (3329, 1204)
+    corpus = linking.make_corpus(reports)
+    build.write_task(tmp_path, corpus, build.make_task(corpus, plans.read_plan(), "base", 1000))
+    rows = [records(tmp_path / f"{part}.jsonl") for part in PARTS]
+    assert list(map(len, rows)) == [1300, 500, 500]
+    drafts = [[draft["report"] for draft in row["candidates"]] for part in rows[1:] for row in part]
+    found = json.dumps([[row["id"] for part in rows for row in part], drafts])
+    assert hashlib.sha256(found.encode()).hexdigest()[:16] == "33996850f725912b"
+
+
+def test_in_the_committed_table_fused_is_ahead_in_every_column():
+    """One draft for both sections: no other training-free selector closes more of any gap; 45 / 25 is met."""
+    lines = (FOLDER / "RESULTS.md").read_text(encoding="utf-8").split("**Each section's own draft**")[0]
+    rows = re.findall(r"^\| `([^`]+)` \|(.+)\|$", lines, flags=re.MULTILINE)
+    gaps = {name: [float(cell.split()[0]) for cell in cells.split("|")] for name, cells in rows}
+    rivals = [gaps[name] for name in gaps if name != "fused" and not name.startswith("fit:")]
+    assert len(rivals) > 20
+    assert all(ours > max(others) for ours, *others in zip(gaps["fused"], *rivals, strict=True))
+    assert gaps["fused"][0] >= 45
+    assert gaps["fused"][1] >= 25
