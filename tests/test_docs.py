@@ -72,8 +72,8 @@ def named_tests(page):
 
 
 def test_the_command_line_page_is_fresh():
-    """docs/cli.md is what `make docs` would write now."""
-    assert (ROOT / "docs/cli.md").read_text() == reference()
+    """docs/reference/cli.md is what `make docs` would write now."""
+    assert (ROOT / "docs/reference/cli.md").read_text() == reference()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -150,10 +150,10 @@ def test_named_functions_exist(page):
 
 
 def test_every_equation_has_a_function_and_a_test():
-    """The table of docs/method.md has a row for each of eq. 1-12, with both."""
+    """The table of docs/reference/method.md has a row for each of eq. 1-12, with both."""
     rows = re.findall(
         r"^\| (\d+) \| .*`tabon\.\w+:.*`tests/\w+\.py::.*$",
-        (ROOT / "docs/method.md").read_text(),
+        (ROOT / "docs/reference/method.md").read_text(),
         re.MULTILINE,
     )
     assert [int(row) for row in rows] == list(range(1, 13))
@@ -180,8 +180,8 @@ def test_named_fields_exist(page):
 
 
 def test_file_formats_names_every_field_code_and_flag():
-    """docs/file-formats.md has each field of signature and fingerprint, and each abstention."""
-    text = (ROOT / "docs/file-formats.md").read_text()
+    """docs/reference/file-formats.md has each field of signature and fingerprint, and each abstention."""
+    text = (ROOT / "docs/reference/file-formats.md").read_text()
     known = [field.name for kind in MARKED.values() for field in fields(kind)]
     assert [word for word in [*known, *ABSTENTIONS] if f"`{word}`" not in text] == []
 

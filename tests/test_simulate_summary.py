@@ -21,7 +21,7 @@ from tabon.simulate import (
 from tabon.simulate.summary import sentences
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "simulated-cohort.md"
+PAGE = ROOT / "docs" / "reference" / "simulated-cohort.md"
 OPENI = ROOT.parent / "shared" / "data" / "openi" / "NLMCXR_reports.tgz"
 
 
