@@ -152,6 +152,19 @@ def test_tabon_commands_exist(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
+def test_documented_options_exist(page):
+    """Each option of a `tabon` command in a console block is one that the command has."""
+    for line in commands(page):
+        program, *words = shlex.split(line, comments=True)
+        command = main
+        while program == "tabon" and words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+        known = {option for parameter in command.params for option in parameter.opts}
+        said = {word.split("=")[0] for word in words if word.startswith("--")}
+        assert program != "tabon" or said <= known, line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_resolve(page):
     """Each relative link leads to a file, and each anchor to a heading."""
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
