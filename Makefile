@@ -43,8 +43,8 @@ fix: setup  ## format and repair what ruff can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: setup  ## regenerate docs/cli.md
-	$(BIN)/python -m tabon.cli.reference > docs/cli.md
+docs: setup  ## regenerate docs/reference/cli.md
+	$(BIN)/python -m tabon.cli.reference > docs/reference/cli.md
 
 bench: setup  ## print the benchmark table (ratios, one run)
 	$(BIN)/python benchmarks/run.py
@@ -55,8 +55,8 @@ mutants: setup  ## change the parts that must not be wrong, see whether a test f
 sbom: setup  ## write tabon.cdx.json: every package with its version, licence and sha256 (CycloneDX)
 	$(BIN)/python tools/sbom.py > tabon.cdx.json
 
-licences: setup  ## regenerate docs/licences.md
-	$(BIN)/python tools/licences.py > docs/licences.md
+licences: setup  ## regenerate docs/reference/licences.md
+	$(BIN)/python tools/licences.py > docs/reference/licences.md
 
 clean:  ## remove what the other words made
 	rm -rf .venv demo-output tabon.cdx.json .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,4 @@
-"""How time and memory grow: with the bank, with drafts, with sentences: `--out docs/growth.png`.
+"""How time and memory grow: with the bank, with drafts, with sentences: `--out docs/reference/growth.png`.
 
 Everything runs on one thread, and time is the processor's: a slope says how the
 work grows, not how busy the machine is. A slope is fitted on log-log axes to the

@@ -1,4 +1,4 @@
-"""The licence of each pinned package by its SPDX id: `python tools/licences.py > docs/licences.md`."""
+"""The licences of the pinned packages by SPDX id: `python tools/licences.py > docs/reference/licences.md`."""
 
 import re
 import sys
@@ -116,8 +116,8 @@ def page() -> str:
 HEAD = """# Licences of the dependencies
 
 Written by `make licences` from what the packages of `constraints.txt` say of themselves. A test keeps it
-fresh and refuses a licence that conflicts with Apache-2.0 ([the rules](decisions/supply-chain.md)). The last
-column is what brings a package: tabon itself (always), its extras, or its development.
+fresh and refuses a licence that conflicts with Apache-2.0 ([the rules](../decisions/supply-chain.md)). The
+last column is what brings a package: tabon itself (always), its extras, or its development.
 
 | package | licence (SPDX) | comes with |
 |---|---|---|"""

@@ -15,13 +15,13 @@ from tabon.data.simulate import (
     SimulationSettings,
     simulate_queries,
     simulate_transitions,
-    state_f1,
     summarise,
 )
 from tabon.data.simulate.summary import sentences
+from tabon.evaluation.draft_scores import state_f1
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "simulated-cohort.md"
+PAGE = ROOT / "docs" / "reference" / "simulated-cohort.md"
 OPENI = ROOT.parent / "shared" / "data" / "openi" / "NLMCXR_reports.tgz"
 
 

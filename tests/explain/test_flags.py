@@ -21,7 +21,7 @@ from tabon.text.reports import Report
 from tabon.text.sentences import split_sentences
 
 BOOK = tomllib.loads(files("tabon.explain.flags").joinpath("findings.toml").read_text(encoding="utf-8"))
-PAGE = Path(__file__).parents[2] / "docs" / "flags.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "flags.md"
 CODED = {  # the codes of Open-i that say it
     "scoliosis": "scoliosis",
     "granuloma": "granuloma",
@@ -307,7 +307,7 @@ def test_no_report_text_in_a_flag():
 
 @pytest.mark.openi
 def test_the_lexicon_agrees_with_people():
-    """On the Open-i reports, the findings of docs/flags.md are found where people coded them."""
+    """On the Open-i reports, the findings of docs/guide/flags.md are found where people coded them."""
     row = re.compile(r"^\| ([a-z ]+) \| (\d+) \| ([\d.]+) \| ([\d.]+) \|$", flags=re.MULTILINE)
     held = [(read(report).held, " ; ".join(codes()[number])) for number, report in openi_reports()]
     measured = []

@@ -1,4 +1,4 @@
-"""What flags are worth where errors are known: the tables of docs/flags.md are measured again."""
+"""What flags are worth where errors are known: the tables of docs/guide/flags.md are measured again."""
 
 import re
 from collections import Counter
@@ -9,7 +9,7 @@ from tabon.explain.flags import FLAG_KINDS, draft_flags, is_lasting
 from tabon.text.records import query_from_record
 from tabon.text.reports import report_from_record
 
-PAGE = Path(__file__).parents[2] / "docs" / "flags.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "flags.md"
 SEEDS = dict(zip(PROMPTS, (100, 101, 102), strict=True))  # other patients for each prompt; none was looked at
 GOALS = {"dropped chronic finding": (0.8, 0.6), "wrong side": (0.8, 0.6)}  # precision, recall
 CHANGES = re.compile(r": (?:new|improved|worse|moved|resolved)\Z")

@@ -102,10 +102,10 @@ def test_the_hashes_are_the_committed_ones(name):
 
 
 def test_the_page_names_every_prompt_and_hash():
-    """docs/prompts.md has the names, profiles and hashes of today."""
+    """docs/reference/prompts.md has the names, profiles and hashes of today."""
     rows = re.findall(
         r"^\| `([\w-]+)` \|.*\| `(\w+)` \| `([0-9a-f]{64})` \|$",
-        (ROOT / "docs/prompts.md").read_text(encoding="utf-8"),
+        (ROOT / "docs/reference/prompts.md").read_text(encoding="utf-8"),
         flags=re.MULTILINE,
     )
     prompts = [get_prompt(name) for name in PROMPTS]

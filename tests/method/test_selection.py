@@ -84,7 +84,7 @@ def test_no_section_at_all_is_an_abstention():
 
 
 def test_a_record_keeps_the_contract():
-    """The JSON record has the keys that docs/file-formats.md promises."""
+    """The JSON record has the keys that docs/reference/file-formats.md promises."""
     record = select({"findings": section([0.3, 0.1])}, flags=("x",), signature="s").as_record("q1")
     assert record == {
         "id": "q1",

@@ -1,8 +1,9 @@
 """What the documents say is so.
 
-README's console blocks are run in order in an empty folder, exactly as printed, with two stand-ins: the
-encoder named `minilm` is the hashing encoder (no weights to load), and `make demo` is `tabon demo` with
-few patients. Other `make` words are only looked up in the Makefile.
+The console blocks of README, and those of the guide that use `demo-output`, are run in order in one empty
+folder, exactly as printed, with two stand-ins: the encoder named `minilm` is the hashing encoder (no weights
+to load), and `make demo` is `tabon demo` with few patients. Other `make` words are only looked up in the
+Makefile.
 """
 
 import ast
@@ -35,6 +36,24 @@ PAGES = sorted(
 )
 DECISIONS = sorted(page for page in ROOT.glob("docs/decisions/*.md") if page.name != "README.md")
 MARKED = {"signature": Signature, "fingerprint": Fingerprint}
+INDEX = ROOT / "docs/README.md"
+USER_PAGES = [*ROOT.glob("docs/guide/*.md"), *ROOT.glob("docs/reference/*.md")]
+DIARY = r"\b(tried without|used to|by hand|(earlier|later|last) (run|session)s?|until now)\b"
+PRIVATE_WORDS = {
+    r"doors?": "interface, endpoint",
+    r"fence[sd]?": "guard, limit, mark",
+    r"lots?": "batch",
+    r"told|hears?": "notified, mentioned",
+    r"bought|buys?": "generated, paid for",
+    r"say(s|ing)? nothing|said no": "abstain, error",
+    r"strange(r|st)?": "implausible, least plausible",
+    r"(in|whatever the) company": "whatever else is in the batch",
+    r"ways? out": "hint",
+    r"(is|are) worth": "scores",
+}
+WRITTEN = [
+    page for page in PAGES if page.name not in ("CHANGELOG.md", "cli.md")
+]  # cli.md is the source's help
 
 
 def name(page):
@@ -47,10 +66,18 @@ def prose(page):
     return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
-def commands(page):
-    """Return what stands after the prompts of a page's console blocks."""
+def commands(page, about=""):
+    """Return the commands of a page's console blocks, or of those blocks that name something."""
     blocks = re.findall(r"^```console\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    return [
+        line[2:] for block in blocks if about in block for line in block.splitlines() if line.startswith("$ ")
+    ]
+
+
+def links(page):
+    """Return the files that a page links to."""
+    targets = re.findall(r"\]\(([^)\s#]+)", prose(page))
+    return {(page.parent / target).resolve() for target in targets if "://" not in target}
 
 
 def anchors(page):
@@ -72,8 +99,8 @@ def named_tests(page):
 
 
 def test_the_command_line_page_is_fresh():
-    """docs/cli.md is what `make docs` would write now."""
-    assert (ROOT / "docs/cli.md").read_text() == reference()
+    """docs/reference/cli.md is what `make docs` would write now."""
+    assert (ROOT / "docs/reference/cli.md").read_text() == reference()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -87,15 +114,17 @@ def test_readme_shows_python():
     assert 10 <= (ROOT / "README.md").read_text().count(">>> ") <= 12
 
 
-def test_readme_commands_run(tmp_path, monkeypatch):
-    """README's console commands work, one after another, as printed."""
+def test_documented_commands_run(tmp_path, monkeypatch):
+    """The console commands of README and of the guide's demo blocks work, one after another, as printed."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     stand_in = {**loading.ENCODERS, "minilm": loading.ENCODERS["hashing"]}
     monkeypatch.setattr(loading, "ENCODERS", stand_in)
     shown = commands(ROOT / "README.md")
     assert {"make demo", "make test", "tabon doctor"} <= set(shown)
-    for command in shown:
+    guides = sorted(ROOT.glob("docs/guide/*.md"), key=lambda page: page.name != "first-steps.md")
+    shown += [command for page in guides for command in commands(page, about="demo-output")]
+    for command in dict.fromkeys(shown):
         program, *arguments = shlex.split(command)
         if command == "make demo":
             program, arguments = "tabon", ["demo", "--patients", "120"]
@@ -120,6 +149,19 @@ def test_tabon_commands_exist(page):
         assert first in main.commands, words
         if rest and first == "bank":
             assert rest[0] in main.commands[first].commands, words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_documented_options_exist(page):
+    """Each option of a `tabon` command in a console block is one that the command has."""
+    for line in commands(page):
+        program, *words = shlex.split(line, comments=True)
+        command = main
+        while program == "tabon" and words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+        known = {option for parameter in command.params for option in parameter.opts}
+        said = {word.split("=")[0] for word in words if word.startswith("--")}
+        assert program != "tabon" or said <= known, line
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -150,10 +192,10 @@ def test_named_functions_exist(page):
 
 
 def test_every_equation_has_a_function_and_a_test():
-    """The table of docs/method.md has a row for each of eq. 1-12, with both."""
+    """The table of docs/reference/method.md has a row for each of eq. 1-12, with both."""
     rows = re.findall(
         r"^\| (\d+) \| .*`tabon\.\w+:.*`tests/\w+\.py::.*$",
-        (ROOT / "docs/method.md").read_text(),
+        (ROOT / "docs/reference/method.md").read_text(),
         re.MULTILINE,
     )
     assert [int(row) for row in rows] == list(range(1, 13))
@@ -180,8 +222,8 @@ def test_named_fields_exist(page):
 
 
 def test_file_formats_names_every_field_code_and_flag():
-    """docs/file-formats.md has each field of signature and fingerprint, and each abstention."""
-    text = (ROOT / "docs/file-formats.md").read_text()
+    """docs/reference/file-formats.md has each field of signature and fingerprint, and each abstention."""
+    text = (ROOT / "docs/reference/file-formats.md").read_text()
     known = [field.name for kind in MARKED.values() for field in fields(kind)]
     assert [word for word in [*known, *ABSTENTIONS] if f"`{word}`" not in text] == []
 
@@ -199,3 +241,36 @@ def test_the_signature_in_readme_is_current():
     assert list(shown) == [field.name for field in fields(Signature)]
     now = {"splitter": SPLITTER, "parser": PARSER, "sets": SET_MODE, "tabon": tabon.__version__}
     assert now.items() <= shown.items()
+
+
+def test_every_page_is_reachable_from_the_index():
+    """Links lead from docs/README.md to every page of docs."""
+    seen, open_pages = {INDEX}, [INDEX]
+    while open_pages:
+        found = {page for page in links(open_pages.pop()) if page.suffix == ".md"} - seen
+        seen |= found
+        open_pages += found
+    assert set(ROOT.glob("docs/**/*.md")) <= seen
+
+
+@pytest.mark.parametrize("page", USER_PAGES, ids=name)
+def test_no_user_page_holds_a_diary(page):
+    """What was tried and past figures are in dated notes, not in the guide or the reference."""
+    assert not re.search(DIARY, prose(page), flags=re.IGNORECASE)
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=name)
+def test_no_private_words(page):
+    """The pages use words that practitioners know; code and names of tests are left alone."""
+    text = re.sub(r"`[^`]*`", "", prose(page))
+    found = [
+        (word, use) for word, use in PRIVATE_WORDS.items() if re.search(rf"\b({word})\b", text, re.IGNORECASE)
+    ]
+    assert found == []
+
+
+def test_notes_are_dated():
+    """Each note begins with the date of its measurement."""
+    notes = [page.name for page in ROOT.glob("docs/notes/*.md")]
+    assert notes
+    assert all(re.match(r"\d{4}-\d\d-\d\d-", note) for note in notes)

@@ -163,6 +163,6 @@ def test_copyleft_comes_only_with_its_extra():
 
 
 def test_the_page_of_licences_is_fresh():
-    """docs/licences.md is what `make licences` would write now."""
+    """docs/reference/licences.md is what `make licences` would write now."""
     skip_if_older()
-    assert (ROOT / "docs" / "licences.md").read_text(encoding="utf-8") == licences.page()
+    assert (ROOT / "docs" / "reference" / "licences.md").read_text(encoding="utf-8") == licences.page()

@@ -128,7 +128,7 @@ def test_delta_tables_agree_with_the_others(section, column):
 
 
 def test_where_the_text_and_the_tables_disagree():
-    """The list in docs/tables.md: gains that the text gives otherwise than the tables."""
+    """The list in docs/guide/tables.md: gains that the text gives otherwise than the tables."""
     text = {
         ("impression", "novelty/knn", "ROUGE-L"): 0.085,
         ("impression", "mean-shift/min", "RadGraph"): 0.136,

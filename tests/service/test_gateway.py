@@ -29,7 +29,7 @@ pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 from gateway_upstream import TEXT, USAGE, Upstream, gateway, written  # noqa: E402
 from service_server import PATIENCE, bank, queries  # noqa: E402
 
-PAGE = Path(__file__).parents[2] / "docs/gateway.md"
+PAGE = Path(__file__).parents[2] / "docs/guide/gateway.md"
 ASK = {"model": "up-1", "messages": [{"role": "user", "content": "Write the report."}]}
 KEY = "sk-upstream-key"
 TOKEN = b"a-token-of-some-length"
@@ -276,7 +276,7 @@ def blocks(language):
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_the_command_of_the_page_works(running):
-    """The curl command of docs/gateway.md, run as it stands but for the port, gives a completion."""
+    """The curl command of docs/guide/gateway.md, run as it stands but for the port, gives a completion."""
     _, address = running
     [command] = blocks("sh")
     words = shlex.split(command.replace("http://127.0.0.1:8765", address))
@@ -288,7 +288,7 @@ def test_the_command_of_the_page_works(running):
 
 
 def test_the_program_of_the_page_works(running):
-    """The Python of docs/gateway.md, run as it stands but for the port, prints the picked draft."""
+    """The Python of docs/guide/gateway.md, run as it stands but for the port, prints the picked draft."""
     _, address = running
     [program] = blocks("python")
     with redirect_stdout(io.StringIO()) as printed:

@@ -1,4 +1,4 @@
-"""The labeller against the codes that people gave Open-i's reports; docs/labeller.md shows the numbers.
+"""The labeller against the codes that people gave Open-i's reports: numbers of docs/reference/labeller.md.
 
 The words of the lexicon were chosen on the reports of even index. The table is about those of odd index.
 """
@@ -15,7 +15,7 @@ from openi_codes import codes
 from tabon.text.observations import NO_FINDING, NOT_A_FINDING, OBSERVATIONS, label_text
 
 pytestmark = pytest.mark.openi
-PAGE = Path(__file__).parents[2] / "docs" / "labeller.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "labeller.md"
 CODES = {  # observation: the codes that say it, small letters, from their beginning
     "Enlarged Cardiomediastinum": r"mediastinum/(?!lymph|blood).*(?:prominent|enlarged)",
     "Cardiomegaly": r"cardiomegaly|cardiac shadow/.*(?:enlarged|borderline)",
@@ -112,7 +112,7 @@ def pooled(agreements):
 
 
 def table(parity):
-    """The rows of the table in docs/labeller.md."""
+    """The rows of the table in docs/reference/labeller.md."""
     rows, certain = agreement(parity), agreement(parity, held=("positive",))
     findings = [name for name in OBSERVATIONS if name != NO_FINDING]
     lines = [f"| {name} | {rows[name].row} | {certain[name].f1:.2f} |" for name in OBSERVATIONS]

@@ -1,4 +1,4 @@
-"""docs/cli.md, made from the commands' own help: `python -m tabon.cli.reference`."""
+"""docs/reference/cli.md, made from the commands' own help: `python -m tabon.cli.reference`."""
 
 from collections.abc import Iterator
 

@@ -28,7 +28,7 @@ REWORDED = 0.25
 """The largest cosine distance ½(1 - a·b) of a reworded sentence: a cosine of ½.
 
 On simulated visits, where the topic of each sentence is known, 98 % of the pairs made with
-MiniLM speak of one topic, and 77 % of the pairs that could be made are made (docs/explain.md).
+MiniLM speak of one topic, and 77 % of the pairs that could be made are made (docs/guide/explain.md).
 A looser bound finds more, but a new finding that is taken for an old one is the worse mistake.
 """
 

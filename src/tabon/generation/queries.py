@@ -45,7 +45,7 @@ def queries_from(
     model: str | None = None,
     prompt: str | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield a query for each transition, as in docs/file-formats.md.
+    """Yield a query for each transition, as in docs/reference/file-formats.md.
 
     Args:
         transitions: objects of a cohort's `transitions.jsonl`.

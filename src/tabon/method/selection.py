@@ -76,7 +76,7 @@ class Selection:
     signature: str = ""
 
     def as_record(self, query_id: str) -> dict[str, Any]:
-        """Return the selections contract of docs/file-formats.md."""
+        """Return the selections contract of docs/reference/file-formats.md."""
         return {
             "id": query_id,
             "selected": self.selected,

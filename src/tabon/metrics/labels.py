@@ -1,6 +1,6 @@
 """F1 of the 14 observations as tabon's own rules label them; needs no weights.
 
-The rules are in `tabon.text.observations`, what they are worth in `docs/labeller.md`.
+The rules are in `tabon.text.observations`, what they are worth in `docs/reference/labeller.md`.
 Not a stand-in for CheXbert: compare numbers of this metric with each other only.
 """
 

@@ -61,7 +61,7 @@ def query_from_body(body: bytes, limits: Limits) -> Query:
     try:
         query = query_from_record({**record, **names})
     except BadInputError as error:
-        raise ServiceError(422, _message(error), "see docs/file-formats.md, Queries") from None
+        raise ServiceError(422, _message(error), "see docs/reference/file-formats.md, Queries") from None
     for place, report in _places(query):
         _check_report(place, report, limits)
     if sum(_marks(report) for _, report in _places(query)) > limits.all_marks:
@@ -133,7 +133,9 @@ def object_from_body(body: bytes, limits: Limits) -> Mapping[str, Any]:
     except (ValueError, RecursionError):  # a number of thousands of digits
         raise ServiceError(400, "the JSON holds what cannot be read as a number", "send a string") from None
     if not isinstance(record, dict):
-        raise ServiceError(422, "the body is not an object", "send one query, see docs/file-formats.md")
+        raise ServiceError(
+            422, "the body is not an object", "send one query, see docs/reference/file-formats.md"
+        )
     return record
 
 

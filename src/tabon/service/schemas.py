@@ -51,7 +51,7 @@ STATUS: Final[dict[str, Any]] = {
 
 
 def query_schema(limits: Limits) -> dict[str, Any]:
-    """Return the queries contract of docs/file-formats.md, with the limits of this service."""
+    """Return the queries contract of docs/reference/file-formats.md, with the limits of this service."""
     section = {"type": ["string", "null"], "maxLength": limits.text}
     text = {"type": "string", "maxLength": limits.text}
     report = {

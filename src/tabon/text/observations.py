@@ -5,7 +5,7 @@
 A noun ("effusion") takes its polarity from the words before it ("no", "possible", until "but" ends
 that scope) and after it ("is not seen", "cannot be excluded"). A statement ("the heart is
 enlarged") says it itself. The words are in `observations.toml`. What it is worth, and
-where it errs, is in `docs/labeller.md`.
+where it errs, is in `docs/reference/labeller.md`.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The records of tabon's JSON Lines files (contracts in docs/file-formats.md).
+"""The records of tabon's JSON Lines files (contracts in docs/reference/file-formats.md).
 
 A line that does not fit is named by its number, never by its text. Keys that
 tabon does not know are kept and passed through.

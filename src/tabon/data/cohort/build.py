@@ -130,7 +130,7 @@ def _write_chain(chain: Chain, dataset: DataSet, rules: Rules, files: CohortFile
 
 
 def transition_record(chain: Chain, position: int, *, dated: bool, history: int) -> dict[str, Any]:
-    """Return the transition to the visit at a position, as in docs/file-formats.md."""
+    """Return the transition to the visit at a position, as in docs/reference/file-formats.md."""
     prior, current = chain.visits[position - 1], chain.visits[position]
     first = max(0, position - history) if history else 0
     priors = [_report(visit.report) for visit in chain.visits[first:position]]

@@ -1,6 +1,6 @@
 """The simulated cohort: patients with known states, their reports, and drafts with known errors.
 
-The embedded default of demos, tests and docs; see `docs/simulated-cohort.md`
+The embedded default of demos, tests and docs; see `docs/reference/simulated-cohort.md`
 for what it is and is not.
 """
 

@@ -1,6 +1,6 @@
 """Flags: what in a draft a reader should look at, each with the sentences concerned.
 
-What they are worth on the simulated cohort is in `docs/flags.md`.
+What they are worth on the simulated cohort is in `docs/guide/flags.md`.
 """
 
 from tabon.explain.flags.check import draft_flags

@@ -1,4 +1,4 @@
-"""Selecting while drafts are still being written (docs/streaming.md)."""
+"""Selecting while drafts are still being written (docs/guide/streaming.md)."""
 
 from tabon.selectors.streaming.calibration import calibrated_margin
 from tabon.selectors.streaming.replay import Replayed, replay, saved

@@ -2,7 +2,7 @@
 
     request ─▶ asking ─▶ gathering (upstream, pruning) ─▶ choosing (the service) ─▶ completions
 
-It is a door of the service (docs/gateway.md): the fence, the selector and the batches are the service's.
+It is part of the service (docs/guide/gateway.md), whose request guard, selector and batches it uses.
 """
 
 from tabon.service.gateway.routes import gateway_door

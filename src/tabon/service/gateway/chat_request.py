@@ -63,7 +63,7 @@ def _own_field(record: Mapping[str, Any]) -> Mapping[str, Any]:
     if own is None:
         return {}
     if not isinstance(own, dict):
-        raise bad_request("'tabon' is not an object; see docs/gateway.md", "tabon")
+        raise bad_request("'tabon' is not an object; see docs/guide/gateway.md", "tabon")
     if not own.keys() <= FIELDS:
         raise bad_request(
             "'tabon' has a key that is not known; it may hold prior, patient and drafts", "tabon"
@@ -121,7 +121,7 @@ def _query(record: Mapping[str, Any], own: Mapping[str, Any], limits: Limits) ->
     try:
         query = query_from_body(json.dumps(asked).encode(), limits)
     except ServiceError as error:
-        raise bad_request(f"{error.message}; see docs/gateway.md", "tabon") from None
+        raise bad_request(f"{error.message}; see docs/guide/gateway.md", "tabon") from None
     load_of(query, limits)  # here no draft is paid for yet
     return query
 

@@ -1,4 +1,4 @@
-"""Stopping weak drafts while they are written (docs/streaming.md), without a thread of its own.
+"""Stopping weak drafts while they are written (docs/guide/streaming.md), without a thread of its own.
 
 The rounds are those of `tabon.selectors.streaming`; what they compare goes through the
 service's worker like any other query, together with those of other requests.

@@ -1,4 +1,4 @@
-"""The prior report out of a P3-like prompt, found by the marks of tabon's own prompts (docs/prompts.md)."""
+"""The prior report out of a P3-like prompt, found by the marks of our prompts (docs/reference/prompts.md)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
