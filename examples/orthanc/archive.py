@@ -18,11 +18,11 @@ from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.errors import InvalidDicomError
 from pydicom.uid import ExplicitVRLittleEndian
 
-from tabon.errors import BadInputError, TabonError
+from tabon._internal.dicom import unchecked_values
 from tabon.data.formats import Received, read_sr
 from tabon.data.formats.dicom_sr import SR_CLASSES
 from tabon.data.formats.dicom_sr_writer import TAKEN_OVER
-from tabon._internal.dicom import unchecked_values
+from tabon.errors import BadInputError, TabonError
 
 PAGE = 100  # answers to one question
 TIMEOUT = 20.0  # seconds for one answer

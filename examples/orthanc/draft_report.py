@@ -18,14 +18,14 @@ import requests
 from archive import TIMEOUT, Archive, Study
 
 from tabon._internal.atomic_files import replacing
-from tabon.method.bank import TransitionBank
 from tabon.cli.shared_options import says_no
-from tabon.errors import BadInputError, TabonError
 from tabon.data.formats import DISCLAIMER, read_sr, write_sr
-from tabon.text.records import query_from_record
-from tabon.text.reports import Report
+from tabon.errors import BadInputError, TabonError
+from tabon.method.bank import TransitionBank
 from tabon.method.selection import ABSTENTIONS
 from tabon.selectors import Selector
+from tabon.text.records import query_from_record
+from tabon.text.reports import Report
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
