@@ -34,7 +34,7 @@ from tabon.engines.selecting import SelectionSettings, make_chooser, make_select
 from tabon.errors import BadInputError, TabonError, UnknownNameError
 from tabon.explain import explain
 from tabon.explorer import ExplorerSettings, Page, explorer_of, overview_record, study_record, write_report
-from tabon.explorer.export import SCRIPT_LINK, content_policy, read_page, report_parts
+from tabon.explorer.export import SCRIPT_LINK, content_policy, read_page, read_scripts, report_parts
 from tabon.explorer.images import MAX_SIDE, ImageFolder, open_folder
 from tabon.explorer.records import NOTICE, as_json
 from tabon.explorer.scores import score_named
@@ -537,9 +537,9 @@ def _size(url):
 
 
 def test_the_package_has_the_page():
-    """The three files lie in the package and keep the marks that the export replaces."""
-    page = read_page()
-    assert {path.name for path in (files("tabon.explorer") / "page").iterdir()} >= {
-        "explorer.html", "explorer.css", "explorer.js",
-    }  # fmt: skip
+    """Its files lie in the package, every script is joined, and the marks for the export are kept."""
+    page, scripts = read_page(), read_scripts()
+    names = {path.name for path in (files("tabon.explorer") / "page").iterdir()}
+    assert names == {"explorer.html", "explorer.css", *scripts}
+    assert all(text in page.js and text.endswith("\n") for text in scripts.values())
     "".join(report_parts(made(records=simulated()[:1]), page, lambda _: None))
