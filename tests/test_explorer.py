@@ -122,6 +122,7 @@ def _check_draft(draft, explained, selection, query):
                 "current": pair.current,
                 "distance": rounded(pair.distance),
                 "share": rounded(part.share_of(pair)),
+                "turned": list(pair.turned),
             }
             for pair in part.alignment
         ]

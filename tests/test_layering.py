@@ -50,7 +50,6 @@ LAYERS = [  # from low to high; a module imports only from lower layers
     {"calibration", "explain", "rewards", "streaming"},
     {"engines"},
     {"explain_text"},
-    {"explain_page"},
     {"results"},
     {"simulate"},
     {"evaluation"},

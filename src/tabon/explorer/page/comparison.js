@@ -58,16 +58,19 @@ function draftCell(draft, section, line) {
   const text = gone
     ? el("p", { class: "words faint" }, "not in this draft")
     : el("p", { class: "words" }, draft.report[section][line.current]);
+  const near = line.kind === "reworded" ? "distance" : "nearest";
   const distance =
-    line.kind === "reworded" && isNumber(line.distance)
-      ? el("span", { class: "faint" }, `distance ${number(line.distance)}`)
+    line.kind !== "same" && isNumber(line.distance)
+      ? el("span", { class: "faint" }, `${near} ${number(line.distance)}`)
       : null;
+  const turned = line.turned?.length ? flagChip(`says otherwise of ${line.turned.join(", ")}`) : null;
   const marks = el(
     "p",
     { class: "marks" },
     kindMark(line.kind),
     shareMark(line.share),
     distance,
+    turned,
     gone ? null : flagsAt(draft, section, line.current),
   );
   return el(
@@ -175,5 +178,6 @@ function comparison(study, drafts) {
     ),
     SECTIONS.map((section) => sectionRows(study, drafts, section)),
     otherText(study, drafts),
+    el("p", { class: "note" }, READING),
   );
 }

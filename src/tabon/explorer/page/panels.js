@@ -56,23 +56,29 @@ function flagPanel(study, drafts) {
   return el("section", { class: "panel" }, el("h3", {}, "Flags"), drafts.map(list));
 }
 
+/** Return whether a sentence is among others, up to case, spaces and the final stop. */
+function isAmong(text, others) {
+  const bare = (one) => one.toLowerCase().replaceAll(/\s+|\.\s*$/g, "");
+  return others.some((other) => bare(other) === bare(text));
+}
+
 /** Return one training transition: prior → current. */
 function nearestItem(item) {
-  const side = (name, sentences) =>
+  const side = (name, sentences, others) =>
     el(
       "div",
       { class: "cell plain" },
       el("p", { class: "side" }, name),
-      sentences.map((text) => el("p", { class: "words" }, text)),
+      sentences.map((text) => el("p", { class: isAmong(text, others) ? "words faint" : "words" }, text)),
     );
   const words =
     item.prior.length || item.current.length
       ? el(
           "div",
           { class: "change" },
-          side("before", item.prior),
+          side("before", item.prior, item.current),
           el("span", { class: "arrow", "aria-hidden": "true" }, "→"),
-          side("after", item.current),
+          side("after", item.current, item.prior),
         )
       : el("p", { class: "note" }, "The text of the bank is not shown here.");
   return el(
@@ -106,7 +112,7 @@ function nearestPanel(draft) {
     el(
       "p",
       { class: "faint" },
-      "Real changes in the bank that are nearest to the change from the prior to this draft.",
+      "Real changes in the bank that are nearest to the change from the prior to this draft. Unchanged sentences are faint.",
     ),
     SECTIONS.map(part),
   );

@@ -188,6 +188,13 @@ function drawStudy(study) {
     el("h2", { id: "study-title", tabindex: -1 }, `Study ${study.id}`),
     el("p", { class: "faint" }, study.patient === null ? "The patient is not named." : `Patient ${study.patient}`),
     el("p", { class: study.selected === null ? "verdict none" : "verdict" }, verdict(study)),
+    study.notes.length
+      ? el(
+          "ul",
+          { class: "note" },
+          study.notes.map((note) => el("li", {}, title(`${note}.`))),
+        )
+      : null,
     studyFacts(study),
   );
   const first = drafts.length
