@@ -33,10 +33,11 @@ test: setup  ## run the tests
 test-all: setup  ## run the tests, the heavy ones whole
 	TABON_HEAVY=1 $(BIN)/python -m pytest -q -n $(WORKERS)
 
-check: setup  ## ruff, mypy --strict, tests (docs fresh and layering are tests)
+check: setup  ## ruff, mypy --strict, oxlint, tests (docs fresh and layering are tests)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/lint_page.py
 	$(MAKE) test
 
 fix: setup  ## format and repair what ruff can

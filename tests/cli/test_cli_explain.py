@@ -2,16 +2,15 @@
 
 import json
 import re
-from html.parser import HTMLParser
 
 import pytest
 from click.testing import CliRunner
 
+from explorer_cases import data_of, read
 from tabon import Selector, TransitionBank
 from tabon.cli.explain import FEW, explain
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.explain.explanation import explain_many
-from tabon.explain.page import POLICY, explain_page
 from tabon.explain.text import RESEARCH_USE, explanation_text, explanations_text, flag_lines
 from tabon.text.records import query_from_record, transition_from_record
 from tabon.text.sentences import split_sentences
@@ -25,38 +24,6 @@ ODD = {
     "prior": f"Clear lungs. {HOSTILE}",
     "candidates": [f"Big heart. {HOSTILE} A.", "Clear lungs."],
 }
-VOID = {"meta", "br"}
-
-
-class Reader(HTMLParser):
-    """Reads a page strictly: every element that opens closes in order."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.seen, self.words = [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        """Note an element and its attributes."""
-        self.seen.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        """Close the element that was opened last."""
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        """Keep what is read."""
-        self.words.append(data)
-
-
-def read(page):
-    """Read a page; it must be closed at the end."""
-    reader = Reader()
-    reader.feed(page)
-    reader.close()
-    assert reader.open == []
-    return reader
 
 
 def json_lines(records):
@@ -208,33 +175,39 @@ def test_other_selectors_show_parts(ask):
     assert "all lines add up" not in result.stdout
 
 
-def test_the_page_is_whole_and_asks_nobody_for_anything(ask, tmp_path):
-    """Its elements close, its policy forbids all loading, and it links inside itself only."""
+def test_the_page_is_the_explorers(ask, tmp_path):
+    """It holds every query with all drafts, and as many training changes as were asked for."""
     path = tmp_path / "new" / "page.html"
-    result = ask("--html", path)
+    result = ask("--html", path, "--show", 2)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", f"wrote {path}\n")
-    page = path.read_text(encoding="utf-8")
-    reader = read(page)
-    assert not {"script", "link", "iframe", "img", "form", "base"} & {tag for tag, _ in reader.seen}
-    policies = [at["content"] for _, at in reader.seen if at.get("http-equiv") == "Content-Security-Policy"]
-    assert policies == [POLICY]
-    assert not re.search(r"https?:|url\(|@import|<[^>]* on\w+=", page)
-    ids = {at["id"] for _, at in reader.seen if "id" in at}
-    links = [at["href"] for _, at in reader.seen if "href" in at]
-    assert [link.removeprefix("#") for link in links] == [f"query-{n}" for n in range(len(QUERIES))]
-    assert {link.removeprefix("#") for link in links} <= ids
-    text = " ".join(reader.words)
-    assert RESEARCH_USE in text
-    for words in (
-        "= same",
-        "~ reworded",
-        "+ new",
-        "- dropped",
-        "chosen",
-        "runner-up",
-        *(q["id"] for q in QUERIES),
-    ):
-        assert words in text
+    data = data_of(path.read_text(encoding="utf-8"))
+    assert data["overview"]["title"] == "Why this draft"
+    assert [study["id"] for study in data["studies"]] == [query["id"] for query in QUERIES]
+    told = [json.loads(line) for line in ask("--json").stdout.splitlines()]
+    for study, query, one in zip(data["studies"], QUERIES, told, strict=True):
+        assert (study["selected"], len(study["drafts"])) == (one["selected"], len(query["candidates"]))
+        chosen = study["drafts"][study["selected"]]
+        assert all(len(found) == 2 for found in chosen["nearest"].values())
+
+
+def test_the_page_keeps_the_text_of_the_bank_to_itself(ask, tmp_path):
+    """With --no-bank-text it has the ids of training changes, and no sentence of them."""
+    path = tmp_path / "page.html"
+    assert ask("--html", path, "--no-bank-text", "--id", QUERIES[0]["id"]).exit_code == 0
+    [study] = data_of(path.read_text(encoding="utf-8"))["studies"]
+    changes = [one for draft in study["drafts"] for found in draft["nearest"].values() for one in found]
+    assert changes
+    assert not any(one["prior"] or one["current"] for one in changes)
+
+
+def test_a_draft_is_not_asked_for_on_a_page(ask, tmp_path):
+    """The page shows every draft, so --draft beside it is refused, except for the JSON beside it."""
+    path, one = tmp_path / "page.html", ("--id", QUERIES[0]["id"], "--draft", 0)
+    refused = ask("--html", path, *one)
+    assert (refused.exit_code, path.exists()) == (1, False)
+    assert "--draft does not count beside --html" in refused.stderr
+    both = ask("--html", path, "--json", *one)
+    assert (both.exit_code, json.loads(both.stdout)["draft"]) == (0, 0)
 
 
 def test_page_and_json_may_be_asked_for_together(ask, tmp_path):
@@ -253,22 +226,9 @@ def test_hostile_text_stays_text(ask, tmp_path, selector):
     assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e\ud800]", result.stdout)
     assert ask(*method, "--html", tmp_path / "page.html", queries=[ODD]).exit_code == 0
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert not {"script", "img"} & {tag for tag, _ in read(page).seen}
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", page)
+    assert not {"img", "iframe"} & {tag for tag, _ in read(page).elements}
+    assert data_of(page)["studies"][0]["id"] == HOSTILE
     assert json.loads(ask(*method, "--json", queries=[ODD]).stdout)["id"] == HOSTILE
-
-
-def test_a_bar_is_as_long_as_its_share(bank):
-    """Bars of a section are in proportion; negative ones are marked by sign and by an empty bar."""
-    [one] = explanations(bank, QUERIES[:1], distance="mean-shift")
-    page = explain_page([one])
-    widths = [float(width) for width in re.findall(r"width:([\d.]+)rem", page.partition("<main>")[2])]
-    shares = [section.share_of(pair) for section in one.sections.values() for pair in section.alignment]
-    assert len(widths) == len(shares)
-    assert page.count('<i class="minus"') == sum(share < 0 for share in shares)
-    first = len(next(iter(one.sections.values())).alignment)
-    scale = max(map(abs, shares[:first]))
-    assert widths[:first] == pytest.approx([5 * abs(share) / scale for share in shares[:first]], abs=0.006)
 
 
 def test_flags_are_said_in_words_and_together():

@@ -48,7 +48,8 @@ FLAGS = (
 
 def line(kind, prior, current):
     """Return a line of an alignment."""
-    return {"kind": kind, "prior": prior, "current": current, "distance": 0.2, "share": 0.25}
+    facts = {"distance": 0.2, "share": 0.25, "turned": ["Effusion"] if kind == "reworded" else []}
+    return {"kind": kind, "prior": prior, "current": current, **facts}
 
 
 def draft(number):
@@ -83,6 +84,7 @@ def study(number, **facts):
         "p": 0.4,
         "gain": 0.25,
         "prior": PRIOR,
+        "notes": ["no change of the findings in draft 2"],
         "older_priors": 2,
         "reference": {**DRAFTS[0], "other": "TECHNIQUE: two views."},
         "drafts": [draft(one) for one in range(3)],

@@ -43,7 +43,7 @@ from tabon.service.explorer import (
     study_record,
     write_report,
 )
-from tabon.service.explorer.export import SCRIPT_LINK, content_policy, read_page, report_parts
+from tabon.service.explorer.export import SCRIPT_LINK, content_policy, read_page, read_scripts, report_parts
 from tabon.service.explorer.images import MAX_SIDE, ImageFolder, open_folder
 from tabon.service.explorer.records import NOTICE, as_json
 from tabon.service.explorer.scores import score_named
@@ -129,6 +129,7 @@ def _check_draft(draft, explained, selection, query):
                 "current": pair.current,
                 "distance": rounded(pair.distance),
                 "share": rounded(part.share_of(pair)),
+                "turned": list(pair.turned),
             }
             for pair in part.alignment
         ]
@@ -544,9 +545,9 @@ def _size(url):
 
 
 def test_the_package_has_the_page():
-    """The three files lie in the package and keep the marks that the export replaces."""
-    page = read_page()
-    assert {path.name for path in (files("tabon.service.explorer") / "page").iterdir()} >= {
-        "explorer.html", "explorer.css", "explorer.js",
-    }  # fmt: skip
+    """Its files lie in the package, every script is joined, and the marks for the export are kept."""
+    page, scripts = read_page(), read_scripts()
+    names = {path.name for path in (files("tabon.service.explorer") / "page").iterdir()}
+    assert names == {"explorer.html", "explorer.css", *scripts}
+    assert all(text in page.js and text.endswith("\n") for text in scripts.values())
     "".join(report_parts(made(records=simulated()[:1]), page, lambda _: None))

@@ -2,7 +2,6 @@
 
 import json
 import re
-from importlib.resources import files
 
 import pytest
 
@@ -24,6 +23,7 @@ from browser import (
     text,
 )
 from explorer_sample import sample
+from tabon.service.explorer import read_page
 from waiting import until
 
 HOSTILE_KEY = "<img src=x onerror=alert(0)>"
@@ -281,8 +281,8 @@ def test_thousands_of_studies_are_paged(browser):
 
 def test_the_script_never_writes_markup():
     """The source has no way from text to markup or to code, and the page no inline style or handler."""
-    folder = files("tabon.service.explorer") / "page"
-    html, script = ((folder / f"explorer.{end}").read_text(encoding="utf-8") for end in ("html", "js"))
+    page = read_page()
+    html, script = page.html, page.js
     ways = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|srcdoc|cssText"
     assert not re.search(ways, script)
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", script + html)

@@ -1,14 +1,13 @@
 """`tabon explain`."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from tabon._internal.atomic_files import replacing
-from tabon.cli.select import method_options, selector_of
+from tabon.cli.select import method_options, selector_of, settings_of
 from tabon.cli.shared_options import (
     bank_option,
     encoder_option,
@@ -19,9 +18,9 @@ from tabon.cli.shared_options import (
 )
 from tabon.errors import BadInputError
 from tabon.explain.explanation import NEIGHBOURS, Explanation, explain_many
-from tabon.explain.page import explain_page
 from tabon.explain.text import explanations_text
 from tabon.method.bank import TransitionBank
+from tabon.service.explorer import ExplorerSettings, explorer_of, write_report
 from tabon.text.records import BadLine, Query, read_queries
 
 FEW, PAGEFUL = 5, 100  # queries that are explained on a terminal, and on a page, when none is named
@@ -42,7 +41,9 @@ FEW, PAGEFUL = 5, 100  # queries that are explained on a terminal, and on a page
 )
 @click.option("--no-bank-text", is_flag=True, help="Show ids of training changes, not their text.")
 @click.option(
-    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page here, in one step."
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the explorer's page here, in one step.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a query.")
 @encoder_option
@@ -67,14 +68,18 @@ def explain(  # each is an option
     """
     found = _asked_for(_read(queries), ids, name_of(queries))
     shown = found if ids or (as_json and html is None) else found[: PAGEFUL if html else FEW]
-    explanations = explain_many(
-        selector_of(TransitionBank.load(bank), options),
-        shown,
-        draft=options["draft"],
-        neighbours=options["show"],
-        bank_text=not options["no_bank_text"],
-    )
-    _write(explanations, html, as_json=as_json)
+    loaded = TransitionBank.load(bank)
+    if html is not None:
+        _write_page(loaded, shown, html, options, as_json=as_json)
+    if as_json or html is None:
+        explanations = explain_many(
+            selector_of(loaded, options),
+            shown,
+            draft=options["draft"],
+            neighbours=options["show"],
+            bank_text=not options["no_bank_text"],
+        )
+        _print(explanations, as_json=as_json)
     if len(shown) < len(found):
         click.echo(f"{len(shown)} of {len(found):,} queries are explained; name others with --id", err=True)
 
@@ -100,14 +105,23 @@ def _asked_for(found: Sequence[Query | BadLine], ids: tuple[str, ...], name: str
     return [line for line in wanted if isinstance(line, Query)]
 
 
-def _write(explanations: Sequence[Explanation], html: Path | None, *, as_json: bool) -> None:
-    """Write the page, or print what was asked for."""
-    if html is not None:
-        with replacing(html) as file:
-            file.write(explain_page(explanations).encode())
-        click.echo(f"wrote {html}", err=True)
+def _write_page(
+    bank: TransitionBank, queries: Sequence[Query], html: Path, options: Mapping[str, Any], *, as_json: bool
+) -> None:
+    """Write the explorer's page of some queries."""
+    if options["draft"] is not None and not as_json:
+        raise BadInputError("--draft does not count beside --html, which shows every draft; leave it out")
+    settings = ExplorerSettings(
+        title="Why this draft", neighbours=options["show"], bank_text=not options["no_bank_text"]
+    )
+    write_report(explorer_of(bank, settings_of(options), queries, settings), html)
+    click.echo(f"wrote {html}", err=True)
+
+
+def _print(explanations: Sequence[Explanation], *, as_json: bool) -> None:
+    """Print text or JSON Lines."""
     if as_json:
         for one in explanations:
             click.echo(json.dumps(one.as_record()))
-    elif html is None:
+    else:
         click.echo(explanations_text(explanations))

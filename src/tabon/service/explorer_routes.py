@@ -48,11 +48,12 @@ OVERVIEW: Final[dict[str, Any]] = {
 }
 STUDY: Final[dict[str, Any]] = {
     "type": "object",
-    "required": ["number", "id", "selected", "prior", "reference", "drafts", "map", "image"],
+    "required": ["number", "id", "selected", "notes", "prior", "reference", "drafts", "map", "image"],
     "properties": {
         "number": {"type": "integer", "minimum": 0},
         "id": {"type": "string"},
         "selected": {"type": ["integer", "null"]},
+        "notes": {"type": "array", "items": {"type": "string"}},
         "prior": {"type": "object", "required": ["findings", "impression", "other"]},
         "reference": {"type": ["object", "null"]},
         "drafts": {

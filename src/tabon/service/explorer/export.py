@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from html import escape
@@ -18,13 +18,30 @@ from tabon.service.explorer.studies import Studies, Study, StudyLine
 
 STYLE_LINK: Final = '<link rel="stylesheet" href="explorer.css">'
 SCRIPT_LINK: Final = '<script src="explorer.js" defer></script>'
+SCRIPTS: Final = (  # joined in this order; the last one starts the page
+    "words",
+    "elements",
+    "numbers",
+    "state",
+    "data",
+    "list",
+    "alignment",
+    "comparison",
+    "panels",
+    "distances",
+    "map",
+    "study",
+    "keys",
+    "page",
+)
+SCRIPT_HEAD: Final = '(() => {\n"use strict";\n'
 DATA_START: Final = '<script type="application/json" id="explorer-data">'
 _TITLE = re.compile(r"<title>[^<]*</title>")
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The files of the page, as they lie in the package."""
+    """The page: its HTML, its style and its one script."""
 
     html: str
     css: str
@@ -32,9 +49,21 @@ class Page:
 
 
 def read_page() -> Page:
-    """Read the page's files."""
+    """Read the page's files and join its scripts."""
     folder = files("tabon.service.explorer") / "page"
-    return Page(*((folder / f"explorer.{end}").read_text(encoding="utf-8") for end in ("html", "css", "js")))
+    html, css = ((folder / f"explorer.{end}").read_text(encoding="utf-8") for end in ("html", "css"))
+    return Page(html, css, joined(read_scripts().values()))
+
+
+def read_scripts() -> dict[str, str]:
+    """Read the files of the script, by name and in order."""
+    folder = files("tabon.service.explorer") / "page"
+    return {f"{name}.js": (folder / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS}
+
+
+def joined(scripts: Iterable[str]) -> str:
+    """Return one script whose names are its own."""
+    return "".join((SCRIPT_HEAD, *scripts, "})();\n"))
 
 
 def write_report(

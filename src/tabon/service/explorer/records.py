@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from tabon.explain.explanation import SectionExplanation, TrainingChange
 from tabon.explain.flags import FLAG_KINDS
+from tabon.explain.text import flag_lines
 from tabon.service.explorer.studies import Studies, Study, StudyDraft, StudyLine
 from tabon.text.reports import SECTIONS, Report
 from tabon.text.sentences import split_sentences
@@ -60,6 +61,7 @@ def study_record(study: Study, image: str | None) -> Record:
     return {
         **_head(line),
         "prior": _report_record(query.prior),
+        "notes": list(flag_lines(line.selection.flags)),
         "older_priors": max(0, len(query.priors) - 1),
         "reference": None if study.reference is None else _report_record(study.reference),
         "drafts": [_draft_record(draft) for draft in study.drafts],
@@ -127,6 +129,7 @@ def _alignment(part: SectionExplanation) -> list[Record]:
             "current": pair.current,
             "distance": _number(pair.distance),
             "share": _number(part.share_of(pair)),
+            "turned": list(pair.turned),
         }
         for pair in part.alignment
     ]

@@ -1,0 +1,157 @@
+// A study: flags, nearest training transitions, reference report.
+
+/** Return a button that leads to a sentence. */
+function jump(who, section, at, text) {
+  const short = text.length > 72 ? `${text.slice(0, 70)}…` : text;
+  const lead = () => {
+    const target = byId(placeId(who, section, at));
+    target?.focus();
+    target?.scrollIntoView({ block: "center" });
+  };
+  return el(
+    "button",
+    { type: "button", class: "jump", click: lead },
+    said("show "),
+    `${who === "prior" ? "prior" : "draft"} ${section}: “${short}”`,
+  );
+}
+
+/** Return one flag with its words and the way to its sentences. */
+function flagItem(study, draft, flag) {
+  const text = (report, section, at) => report[section]?.[at];
+  const here = flag.sentences.filter(
+    (at) => typeof text(draft.report, flag.section, at) === "string" && Array.isArray(draft.report[flag.section]),
+  );
+  const there = flag.prior_sentences.filter(
+    (at) => Array.isArray(study.prior[flag.prior_section]) && text(study.prior, flag.prior_section, at) !== undefined,
+  );
+  return el(
+    "li",
+    {},
+    flagChip(flag.kind),
+    flag.observation ? el("b", {}, ` ${flag.observation} `) : " ",
+    el("span", {}, flag.detail),
+    flag.section === "other" ? " (outside the two sections)" : null,
+    el(
+      "span",
+      { class: "jumps" },
+      here.map((at) => jump(draft.number, flag.section, at, text(draft.report, flag.section, at))),
+      there.map((at) => jump("prior", flag.prior_section, at, text(study.prior, flag.prior_section, at))),
+    ),
+  );
+}
+
+/** Return the flags of the shown drafts as lists. */
+function flagPanel(study, drafts) {
+  const list = (draft) => [
+    el("h4", {}, `Draft ${draft.number}`),
+    draft.flags.length
+      ? el(
+          "ul",
+          { class: "flags" },
+          draft.flags.map((flag) => flagItem(study, draft, flag)),
+        )
+      : el("p", { class: "note" }, "No flag: nothing that the rules look for was found."),
+  ];
+  return el("section", { class: "panel" }, el("h3", {}, "Flags"), drafts.map(list));
+}
+
+/** Return whether a sentence is among others, up to case, spaces and the final stop. */
+function isAmong(text, others) {
+  const bare = (one) => one.toLowerCase().replaceAll(/\s+|\.\s*$/g, "");
+  return others.some((other) => bare(other) === bare(text));
+}
+
+/** Return one training transition: prior → current. */
+function nearestItem(item) {
+  const side = (name, sentences, others) =>
+    el(
+      "div",
+      { class: "cell plain" },
+      el("p", { class: "side" }, name),
+      sentences.map((text) => el("p", { class: isAmong(text, others) ? "words faint" : "words" }, text)),
+    );
+  const words =
+    item.prior.length || item.current.length
+      ? el(
+          "div",
+          { class: "change" },
+          side("before", item.prior, item.current),
+          el("span", { class: "arrow", "aria-hidden": "true" }, "→"),
+          side("after", item.current, item.prior),
+        )
+      : el("p", { class: "note" }, "The text of the bank is not shown here.");
+  return el(
+    "li",
+    {},
+    el(
+      "p",
+      { class: "marks" },
+      el("b", {}, item.id),
+      el("span", { class: "faint" }, `distance ${number(item.distance)}`),
+    ),
+    words,
+  );
+}
+
+/** Return the training transitions nearest to a draft's change. */
+function nearestPanel(draft) {
+  const part = (section) => {
+    const items = draft.nearest[section] ?? [];
+    return [
+      el("h4", {}, title(section)),
+      items.length
+        ? el("ol", { class: "nearest" }, items.map(nearestItem))
+        : el("p", { class: "note" }, "Nothing was compared in this section."),
+    ];
+  };
+  return el(
+    "section",
+    { class: "panel" },
+    el("h3", {}, `Nearest training transitions of draft ${draft.number}`),
+    el(
+      "p",
+      { class: "faint" },
+      "Real changes in the bank that are nearest to the change from the prior to this draft. Unchanged sentences are faint.",
+    ),
+    SECTIONS.map(part),
+  );
+}
+
+/** Return the report that was really written, with scores; a sentence where there is none. */
+function referencePanel(study) {
+  const head = el("h3", {}, "Reference report");
+  const reference = study.reference;
+  if (!reference)
+    return el(
+      "section",
+      { class: "panel" },
+      head,
+      el("p", { class: "note" }, "There is no reference report for this study, so no score and no gain."),
+    );
+  const part = (section) => [
+    el("h4", {}, title(section)),
+    reference[section].length
+      ? el("p", { class: "words" }, reference[section].join(" "))
+      : el("p", { class: "note" }, `The reference has no ${section}.`),
+  ];
+  return el(
+    "section",
+    { class: "panel" },
+    head,
+    el("p", {}, gainWords(study)),
+    SECTIONS.map(part),
+    reference.other ? [el("h4", {}, "Outside the two sections"), el("p", { class: "words" }, reference.other)] : null,
+  );
+}
+
+/** Return what the pick gains over a random one, in words. */
+function gainWords(study) {
+  const picked = study.drafts.find((draft) => draft.number === study.selected);
+  const average = mean(study.drafts.map((draft) => draft.score));
+  const name = overview.score ?? "score";
+  if (!isNumber(average)) return "No draft was scored, so there is no gain.";
+  if (!picked || !isNumber(study.gain))
+    return `${name}: the drafts' mean is ${number(average)}; there is no gain, because no draft is picked.`;
+  return `${name}: the pick has ${number(picked.score)}, the drafts' mean is ${number(average)}, so the gain over a random pick is ${signed(study.gain)}.`;
+}
