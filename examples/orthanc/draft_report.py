@@ -18,7 +18,7 @@ import requests
 from archive import TIMEOUT, Archive, Study
 
 from tabon._internal.atomic_files import replacing
-from tabon.cli.shared_options import says_no
+from tabon.cli.shared_options import reports_errors
 from tabon.data.formats import DISCLAIMER, read_sr, write_sr
 from tabon.errors import BadInputError, TabonError
 from tabon.method.bank import TransitionBank
@@ -55,7 +55,7 @@ class Choice:
     type=click.Path(file_okay=False, path_type=Path),
     help="Keep the query, the image and the stored document in this folder.",
 )
-@says_no
+@reports_errors
 def draft_report(dicomweb: str, uid: str, drafts: Path, keep: Path | None, **options: Any) -> None:  # noqa: ANN401
     """Choose among drafts by the patient's newest earlier report, and store the choice in the archive.
 
@@ -148,7 +148,7 @@ def _ask(url: str, record: dict[str, Any], headers: dict[str, str]) -> Any:  # n
     if answer.status_code == requests.codes.ok and isinstance(found, dict):
         return found
     error = found.get("error") if isinstance(found, dict) else None
-    said = [error.get("message"), error.get("way_out")] if isinstance(error, dict) else []
+    said = [error.get("message"), error.get("hint")] if isinstance(error, dict) else []
     reason = "; ".join(filter(None, said)) or "check --service"
     raise BadInputError(f"the service answered {answer.status_code}: {reason}")
 

@@ -21,7 +21,7 @@ from pydicom.sr.coding import Code
 from pydicom.uid import ComputedRadiographyImageStorage, ExplicitVRLittleEndian, generate_uid
 
 from tabon.cli.convert import find_query
-from tabon.cli.shared_options import says_no
+from tabon.cli.shared_options import reports_errors
 from tabon.text.reports import Report
 
 PRIOR_TIME, TODAY_TIME = datetime(2025, 3, 4, 9, 30), datetime(2026, 1, 2, 10, 15)  # noqa: DTZ001  # as films say it
@@ -107,7 +107,7 @@ def _section(heading: Code, concept: Code, text: str) -> hd.sr.ContainerContentI
 @click.argument("queries", type=click.File("rb"))
 @click.option("--id", "identity", required=True, help="The query, such as sim-000008-2.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="The folder.")
-@says_no
+@reports_errors
 def make_study(queries: Any, identity: str, out: Path) -> None:  # noqa: ANN401
     """Write the files of one simulated query of QUERIES, made by `tabon simulate`."""
     query = find_query(queries, identity)

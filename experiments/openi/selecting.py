@@ -33,7 +33,7 @@ CODE = (
     "bank", "distances", "fitting", "nearest", "scoring", "selection", "selector", "selectors/*",
     "sentence_sets", "sentences", "transitions", "transport", "metrics/rouge",
 )  # fmt: skip  # what selections are made by
-Told = Callable[[str], None]
+OnProgress = Callable[[str], None]
 
 
 class Chooser(Protocol):
@@ -77,9 +77,9 @@ def methods(selectors: Sequence[str]) -> Iterator[Method]:
 class Tools:
     """What all seeds share: the encoder, its store of embeddings, and an ear."""
 
-    def __init__(self, plan: SelectionPlan, store: Path, told: Told) -> None:
+    def __init__(self, plan: SelectionPlan, store: Path, on_progress: OnProgress) -> None:
         """Open the store; the encoder is loaded on first use."""
-        self.plan, self.told = plan, told
+        self.plan, self.on_progress = plan, on_progress
         self.store = SentenceStore(store)
 
     @cached_property
@@ -102,7 +102,7 @@ class SeedRun:
         path, train = self.folder / "bank.tabon", self.folder / "train.jsonl"
 
         def build() -> None:
-            self.tools.told(f"{self.folder}: building the bank")
+            self.tools.on_progress(f"{self.folder}: building the bank")
             with train.open("rb") as lines:
                 transitions = read_transitions(lines, name=str(train))
                 built = TransitionBank.build(transitions, encoder=self.tools.encoder, store=self.tools.store)
@@ -141,7 +141,7 @@ class SeedRun:
             from tabon.evaluation.fit import fit
             from tabon.selectors.weights import write_weights
 
-            self.tools.told(f"{self.folder}: {name}")
+            self.tools.on_progress(f"{self.folder}: {name}")
             with valid.open("rb") as lines:
                 cases = read_cases(lines, name=str(valid)).cases
             metrics = {score: load_metric(score.partition("-")[0]) for score in targets.split(",")}
@@ -156,7 +156,7 @@ class SeedRun:
         path = self.folder / "selections" / method.file
 
         def work() -> None:
-            self.tools.told(f"{self.folder}: {method.name}")
+            self.tools.on_progress(f"{self.folder}: {method.name}")
             queries = others_priors(self.queries, self.seed) if method.other_prior else self.queries
             found = zip(queries, chooser.select_many(queries), strict=True)
             write_lines(path, (selection.as_record(query.id) for query, selection in found))

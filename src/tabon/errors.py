@@ -150,20 +150,20 @@ class ServiceError(TabonError):
         self,
         status: int,
         message: str,
-        way_out: str = "",
+        hint: str = "",
         *,
         retry_after: int | None = None,
         closes: bool = False,  # the connection
     ) -> None:
         """Keep what goes to the client; none of it may be report text."""
         super().__init__(message)
-        self.status, self.message, self.way_out = status, message, way_out
+        self.status, self.message, self.hint = status, message, hint
         self.retry_after, self.closes = retry_after, closes
 
     def body(self) -> bytes:
         """Return the JSON that every error is."""
-        way_out = {"way_out": self.way_out} if self.way_out else {}
-        return json.dumps({"error": {"message": self.message, **way_out}}).encode()
+        hint = {"hint": self.hint} if self.hint else {}
+        return json.dumps({"error": {"message": self.message, **hint}}).encode()
 
     def headers(self) -> dict[str, str]:
         """Return the headers that belong to this status."""

@@ -95,4 +95,4 @@ def test_a_file_that_is_not_whole_is_refused_by_name(tmp_path, content, message)
     path = tmp_path / "x.json"
     path.write_bytes(content)
     with pytest.raises(BadInputError, match=rf"x\.json {message}"):
-        read_typed(File, path, form="tabon-list/1", what="list", way_out="make it again")
+        read_typed(File, path, form="tabon-list/1", what="list", hint="make it again")

@@ -200,7 +200,7 @@ def test_failing_queries_in_a_file_of_thousands_are_named_and_the_others_answere
 
 
 def test_the_others_are_answered_as_if_the_failing_query_were_not_there(bank):
-    """A bad query in the lot changes no bit of its neighbours' answers."""
+    """A bad query in the batch changes no bit of its neighbours' answers."""
     whole = tabon("select", "-", "--bank", bank, stdin=json_lines(QUERIES))
     spoiled = [*QUERIES[:2], {**QUERIES[0], "id": "bad", "candidates": [""]}, {"id": 3}, *QUERIES[2:]]
     result = tabon("select", "-", "--bank", bank, stdin=json_lines(spoiled))

@@ -23,7 +23,7 @@ from click.testing import CliRunner
 
 from orthanc_server import EXAMPLE, PROGRAM, check_orthanc, orthanc
 from search_servers import free_ports
-from service_server import answerer, service
+from service_server import query_service, service
 from tabon import Selector, TransitionBank
 from tabon.cli import main
 from tabon.data.formats import DISCLAIMER, read_sr
@@ -234,7 +234,7 @@ def test_the_service_and_the_bank_choose_alike_and_twice_is_once(hospital):
     first = hospital.run(film)
     token = hospital.folder / "token"
     token.write_text("a-token-of-enough-letters\n")
-    with service(answerer(of=bank()), token=token.read_bytes().strip()) as address:
+    with service(query_service(of=bank()), token=token.read_bytes().strip()) as address:
         second = hospital.run(film, "--token-file", str(token), chooser=("--service", address))
         refused = hospital.run(film, chooser=("--service", f"{address}/"))
     assert (first.exit_code, second.exit_code, refused.exit_code) == (0, 0, 1)
@@ -366,7 +366,7 @@ def test_an_abstention_stores_nothing(hospital):
     hospital.report("abstain", TODAY - timedelta(days=2))
     before = hospital.server.instances()
     hospital.drafts.write_text(json.dumps({"candidates": ["", None]}))
-    with service(answerer(of=bank())) as address:
+    with service(query_service(of=bank())) as address:
         results = [hospital.run(film), hospital.run(film, chooser=("--service", address))]
     for result in results:
         assert result.exit_code == 1

@@ -54,13 +54,14 @@ def reduced():
 LOTS = st.lists(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=6), max_size=30), max_size=4)
 
 
-def as_tokens(lots):
+def as_tokens(chunks):
     """Lots of sentences, each a list of ids."""
     return [
         Tokens(
-            np.array([i for ids in lot for i in ids], np.int32), np.array([len(ids) for ids in lot], np.int32)
+            np.array([i for ids in chunk for i in ids], np.int32),
+            np.array([len(ids) for ids in chunk], np.int32),
         )
-        for lot in lots
+        for chunk in chunks
     ]
 
 
@@ -81,30 +82,30 @@ def found_in(batches):
 
 
 @given(LOTS)
-def test_batches_of_one_length_have_the_shape_of_that_length(lots):
+def test_batches_of_one_length_have_the_shape_of_that_length(chunks):
     """One group, filled up, as large as its length says."""
-    batches = list(one_length_batches(as_tokens(lots), tokens=8))
+    batches = list(one_length_batches(as_tokens(chunks), tokens=8))
     for batch in batches:
         [group] = batch.groups
         assert group.sentences == batch_size(group.length, 8)
-    assert found_in(batches) == dict(enumerate(ids for lot in lots for ids in lot))
+    assert found_in(batches) == dict(enumerate(ids for chunk in chunks for ids in chunk))
 
 
 @given(LOTS)
-def test_mixed_batches_all_have_one_shape(lots):
+def test_mixed_batches_all_have_one_shape(chunks):
     """Always as many tokens, but for sentences that are longer than that; those go alone."""
-    batches = list(mixed_batches(as_tokens(lots), tokens=5))
+    batches = list(mixed_batches(as_tokens(chunks), tokens=5))
     for batch in batches:
         assert len(batch.ids) == sum(group.sentences * group.length for group in batch.groups)
         assert len(batch.ids) == 5 or (len(batch.ids), len(batch.positions)) == (6, 1)
-    assert found_in(batches) == dict(enumerate(ids for lot in lots for ids in lot))
+    assert found_in(batches) == dict(enumerate(ids for chunk in chunks for ids in chunk))
 
 
 def test_mixed_batches_waste_little():
     """Of the lengths of real sentences, less than one token in a hundred is there only to fill up."""
     lengths = np.random.default_rng(0).poisson(13, 5000) + 2
-    lot = Tokens(np.ones(lengths.sum(), np.int32), lengths.astype(np.int32))
-    assert sum(len(batch.ids) for batch in mixed_batches([lot], 384)) < 1.01 * lengths.sum()
+    chunk = Tokens(np.ones(lengths.sum(), np.int32), lengths.astype(np.int32))
+    assert sum(len(batch.ids) for batch in mixed_batches([chunk], 384)) < 1.01 * lengths.sum()
 
 
 @given(st.integers(1, 5), st.integers(0, 30))
@@ -136,7 +137,7 @@ def test_tokens_are_those_of_the_library(minilm):
 
 
 def test_other_processes_make_the_same_tokens(minilm):
-    """Several lots, in order, and the processes are gone with the object."""
+    """Several chunks, in order, and the processes are gone with the object."""
     tokenizer, texts = _tokenizer(minilm._model, 256), [*SENTENCES, *ODD] * 600
     assert len(texts) > 2 * AT_ONCE
     here, elsewhere = tokenising(tokenizer, 0), tokenising(tokenizer, 2)
@@ -315,10 +316,10 @@ def test_a_device_that_is_not_there_is_named(monkeypatch):
 
 
 def test_lots_are_as_large_as_the_encoder_likes():
-    """`embed` asks in lots of the encoder's own size and tells how far it is."""
+    """`embed` asks in chunks of the encoder's own size and tells how far it is."""
 
     class Lots:
-        lot = 3
+        chunk = 3
         fingerprint = load_encoder("hashing").fingerprint
 
         def __init__(self):

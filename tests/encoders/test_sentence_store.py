@@ -185,7 +185,7 @@ def start_writers(path):
 
 
 def test_a_killed_writer_loses_nothing_that_was_kept(tmp_path):
-    """Kill -9 after some acknowledged lots: each of their vectors is there, whole, and writing goes on."""
+    """Kill -9 after some acknowledged chunks: each of their vectors is there, whole, and writing goes on."""
     path, rng, kept = tmp_path / "s.sqlite", seeded("killed writer of a store"), 0
     with start_writers(path) as writers:
         for _ in range(budget(15, 200)):
@@ -194,7 +194,7 @@ def test_a_killed_writer_loses_nothing_that_was_kept(tmp_path):
             while writer is None or sum(line[0] == "kept" for line in lines) < enough:
                 lines.append(writers.stdout.readline().split())
                 writer = int(lines[-1][1]) if lines[-1][0] == "writer" else writer
-            os.kill(writer, signal.SIGKILL)  # in the middle of the next lot
+            os.kill(writer, signal.SIGKILL)  # in the middle of the next chunk
             while lines[-1] != ["gone"]:
                 lines.append(writers.stdout.readline().split())
             kept = max([kept, *(int(line[1]) for line in lines if line[0] == "kept")])

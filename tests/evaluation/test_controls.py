@@ -17,7 +17,7 @@ from tabon.evaluation import read_cases
 from tabon.evaluation.controls import (
     CONDITIONS,
     ControlSettings,
-    Doors,
+    Dependencies,
     run_controls,
 )
 from tabon.evaluation.controls.banks import (
@@ -360,7 +360,7 @@ def results(cases, bank):
     settings = ControlSettings(
         selectors=(NOVELTY, "consensus:chamfer"), scores=("rouge-l-f", "state-f1"), resamples=60, shuffles=2
     )
-    return run_controls([cases, other], bank, settings, Doors(other_encoder=BackwardsEncoder()))
+    return run_controls([cases, other], bank, settings, Dependencies(other_encoder=BackwardsEncoder()))
 
 
 def outcome(results, label, section="findings", selector="novelty/min", score="rouge-l-f"):

@@ -244,9 +244,9 @@ def test_the_oracle_prefers_rightful_silence_to_an_invented_change():
     """Where a score has no value for a silent draft, the oracle does not take a wrong one instead."""
     record = {"patient": 1, "prior": "Small effusion.", "reference": "The lungs are clear."}
     drafts = ["The effusion has worsened.", "The lungs are clear."]
-    told = [json.dumps(record | {"id": 1, "candidates": drafts}).encode()]
+    on_progress = [json.dumps(record | {"id": 1, "candidates": drafts}).encode()]
     change = record | {"id": 2, "reference": "The effusion has worsened.", "candidates": drafts}
-    cases = read_cases([*told, json.dumps(change).encode()], name="x")
+    cases = read_cases([*on_progress, json.dumps(change).encode()], name="x")
     results = evaluate([run_of(cases, picks_by(cases, last))], [load_metric("temporal")], SETTINGS)
     assert cell(results, ORACLE, "temporal-f1").value == 1.0
 

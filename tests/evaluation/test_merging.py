@@ -135,8 +135,8 @@ def test_two_numbers_for_one_place_are_refused():
 def test_abstentions_and_reasons_of_both_files_are_kept():
     """Each file knows its own methods and its own missing metrics."""
     first, second = halves()
-    told = replace(second.runs[0], abstained={"cost-ot/min": 4})
-    second = replace(second, runs=(told, *second.runs[1:]), missing={"comet": "no weights"})
+    on_progress = replace(second.runs[0], abstained={"cost-ot/min": 4})
+    second = replace(second, runs=(on_progress, *second.runs[1:]), missing={"comet": "no weights"})
     merged = merge_results([first, second])
     assert merged.runs[0].abstained == {"novelty/min": 2, "cost-ot/min": 4}
     assert merged.missing.keys() == {"radgraph", "comet"}

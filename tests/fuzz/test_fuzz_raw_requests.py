@@ -15,7 +15,7 @@ httpx = pytest.importorskip("httpx", reason="the service's tests speak HTTP with
 pytest.importorskip("fastapi", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
-from service_server import PATIENCE, answerer, get, queries, service  # noqa: E402
+from service_server import PATIENCE, get, queries, query_service, service  # noqa: E402
 
 CANARY = "Zqxwv"
 KNOWN = {200, 400, 403, 404, 405, 413, 415, 422, 429}  # whatever the bytes are
@@ -131,7 +131,7 @@ def malformed(chance):
 @pytest.fixture(scope="module")
 def address():
     """Run one service for all bytes."""
-    with service(answerer()) as found:
+    with service(query_service()) as found:
         yield found
 
 

@@ -25,7 +25,7 @@ from waiting import LIMIT
 
 PROVIDERS = {"gemini": GeminiBatch, "mistral": MistralBatch}
 PRICE = Price(1.0, 10.0)
-QUICK = BatchLimits(lot=4, first_wait=0.001, longest_wait=0.01, attempts=3, settling=0.0)
+QUICK = BatchLimits(batch=4, first_wait=0.001, longest_wait=0.01, attempts=3, settling=0.0)
 PNG = b"\x89PNG\r\n\x1a\n"
 PROMPT = "canary prompt text"
 
@@ -311,7 +311,7 @@ def test_a_ledger_cut_at_any_byte_recovers(tmp_path):
             whole = data[: cut + 1].count(b"\n")  # a lost newline loses no line
             assert path.read_bytes() == b"".join(data.splitlines(keepends=True)[:whole])
             assert len(ledger) == (1 if whole in {1, 2} else 0)
-            assert all((lot.job is not None) == (whole == 2) for lot in ledger.open.values())
+            assert all((batch.job is not None) == (whole == 2) for batch in ledger.open.values())
             ledger.close()
         for whole in range(4):  # and a whole run from each of the four
             folder = tmp_path / str(whole)
@@ -347,12 +347,12 @@ def test_the_spend_cap_holds_over_jobs_that_an_earlier_run_left_open(tmp_path, p
 def test_a_lot_ends_where_its_bytes_do(tmp_path, provider):
     """Lots are small in bytes as well as in rows."""
     with BatchServer() as server:
-        buy(tmp_path, server, provider, 4, limits=replace(QUICK, lot_bytes=1, jobs=2))
+        buy(tmp_path, server, provider, 4, limits=replace(QUICK, batch_bytes=1, jobs=2))
     assert [len(job.rows) for job in server.jobs.values()] == [1, 1, 1, 1]
 
 
 def test_a_file_may_go_up_in_pieces():
-    """A lot of more than eight megabytes reaches Gemini whole."""
+    """A batch of more than eight megabytes reaches Gemini whole."""
     wide = EncodedImage(data=PNG + bytes(7 * 2**20), media_type="image/png", sha256="0")
 
     async def whole(server):
@@ -407,9 +407,9 @@ def test_a_row_that_cannot_be_read_is_kept_as_malformed():
 
 
 def test_limits_that_let_nothing_through_are_refused():
-    """An empty lot would never end."""
+    """An empty batch would never end."""
     with pytest.raises(BadInputError):
-        BatchLimits(lot=0)
+        BatchLimits(batch=0)
 
 
 def test_a_job_that_the_first_version_left_open_is_fetched(tmp_path, provider, monkeypatch):

@@ -11,10 +11,10 @@ import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
-from service_server import PATIENCE, answerer, serving
-from tabon.service import fenced_app
-from tabon.service.gateway import GatewaySettings, gateway_door
-from tabon.service.guard import fence_settings
+from service_server import PATIENCE, query_service, serving
+from tabon.service import guarded_app
+from tabon.service.gateway import GatewaySettings, gateway_module
+from tabon.service.guard import guard_settings
 from tabon.text.reports import report_from_record
 from waiting import until_async
 
@@ -231,12 +231,14 @@ class Upstream:
 @contextmanager
 def gateway(up, *, answers=None, token=None, **settings):
     """Run the real service with the real gateway in front of an upstream, and yield its address."""
-    answers = answerer() if answers is None else answers
+    answers = query_service() if answers is None else answers
     chosen = {"first_wait": 0.02, "timeout": PATIENCE, **settings}
-    door = gateway_door(answers, GatewaySettings(upstream=up if isinstance(up, str) else up.url, **chosen))
-    fence = fence_settings("127.0.0.1", token=token, allowed=(), body=1_000_000)
-    fence = replace(fence, body_seconds=PATIENCE)
-    with serving(fenced_app(answers, fence, [door])) as address:
+    route_module = gateway_module(
+        answers, GatewaySettings(upstream=up if isinstance(up, str) else up.url, **chosen)
+    )
+    guard = guard_settings("127.0.0.1", token=token, allowed=(), body=1_000_000)
+    guard = replace(guard, body_seconds=PATIENCE)
+    with serving(guarded_app(answers, guard, [route_module])) as address:
         yield address
 
 

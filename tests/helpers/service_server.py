@@ -15,10 +15,10 @@ import numpy as np
 
 from tabon import Selector, TransitionBank
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
-from tabon.encoders.cache import RememberingEncoder
+from tabon.encoders.cache import CachingEncoder
 from tabon.encoders.hashing import HashingEncoder
-from tabon.service import Answerer, AnswerSettings, ServeSettings, fenced_app, serve
-from tabon.service.guard import fence_settings
+from tabon.service import AnswerSettings, QueryService, ServeSettings, guarded_app, serve
+from tabon.service.guard import guard_settings
 from tabon.service.server import server_of
 from tabon.text.records import transition_from_record
 from waiting import LIMIT, until
@@ -90,14 +90,14 @@ def gated(number=1):
     return {"id": number, "prior": f"FINDINGS: {WORD} clear.", "candidates": [f"FINDINGS: {WORD} edema."]}
 
 
-def answerer(encoder=None, *, cached=1000, of=None, **settings):
+def query_service(encoder=None, *, cached=1000, of=None, **settings):
     """Return an answerer over the small bank, or another."""
     known = bank() if of is None else of
     own = HashingEncoder() if encoder is None else encoder
-    cache = RememberingEncoder(own, cached) if cached else None
+    cache = CachingEncoder(own, cached) if cached else None
     selector = Selector(known, encoder=own if cache is None else cache)
     chosen = AnswerSettings(**{"timeout": PATIENCE, **settings})
-    return Answerer(known, selector, settings=chosen, cache=cache)
+    return QueryService(known, selector, settings=chosen, cache=cache)
 
 
 @contextmanager
@@ -119,10 +119,12 @@ def serving(app, **settings):
 
 
 @contextmanager
-def service(answers=None, *, token=None, allowed=(), host="127.0.0.1", body=1_000_000, doors=()):
+def service(answers=None, *, token=None, allowed=(), host="127.0.0.1", body=1_000_000, route_modules=()):
     """Run the service and yield its address."""
-    fence = replace(fence_settings(host, token=token, allowed=allowed, body=body), body_seconds=PATIENCE)
-    with serving(fenced_app(answerer() if answers is None else answers, fence, doors)) as address:
+    guard = replace(guard_settings(host, token=token, allowed=allowed, body=body), body_seconds=PATIENCE)
+    with serving(
+        guarded_app(query_service() if answers is None else answers, guard, route_modules)
+    ) as address:
         yield address
 
 
@@ -171,7 +173,7 @@ def main():
     def opened(_):
         until(Path(gate).exists, "the gate opens")
 
-    answers = answerer(GatedEncoder(opened), cached=0, of=TransitionBank.load(path))
+    answers = query_service(GatedEncoder(opened), cached=0, of=TransitionBank.load(path))
     serve(answers, ServeSettings(port=0))
 
 

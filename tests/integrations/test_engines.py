@@ -359,11 +359,11 @@ def test_rows_come_back_in_order_from_several_nodes(engine, tmp_path):
     np.testing.assert_array_equal(rows.result(), HashingEncoder().encode(SENTENCES))
     assert encoder.fingerprint == HashingEncoder.fingerprint
     assert encoder.encode([]).shape == (0, 256)
-    assert encoder.lot >= 2 * 2048
+    assert encoder.batch >= 2 * 2048
 
 
 def test_a_bank_built_on_the_cluster_is_the_bank(engine, one_machine, tmp_path):
-    """The bank file has the same bytes, and the store keeps each lot."""
+    """The bank file has the same bytes, and the store keeps each batch."""
     store = SentenceStore(tmp_path / "store.sqlite")
     bank = TransitionBank.build(TRANSITIONS, encoder=engine.encoder("hashing"), store=store)
     bank.save(tmp_path / "bank.tabon")
@@ -522,7 +522,7 @@ def kill_driver(command, out, log):
 
 
 def selections_parts(one):
-    """Return the lots of the queries file."""
+    """Return the batches of the queries file."""
     lines = [line for line in one.queries.read_bytes().splitlines() if line.strip()]
     return [lines[start : start + PART] for start in range(0, len(lines), PART)]
 

@@ -19,7 +19,7 @@ ALLOWED = {  # how many, and why they decide nothing
         "programs that hang or look for a file; a turn of the loop",
     ),
     "generation/test_generation_running.py": (1, "a provider that is slow"),
-    "service/test_service_fences.py": (2, "between two looks at a condition"),
+    "service/test_service_guard.py": (2, "between two looks at a condition"),
 }
 FILES = sorted(TESTS.rglob("*.py"))
 

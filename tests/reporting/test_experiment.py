@@ -17,7 +17,7 @@ from tabon.data.cohort.datasets.simulated import write_simulated
 from tabon.data.simulate import SimulationSettings
 from tabon.errors import BadInputError
 from tabon.evaluation.results import read_results
-from tabon.reporting.experiment import Doors, read_experiment, reproduce, simulated_experiment
+from tabon.reporting.experiment import Dependencies, read_experiment, reproduce, simulated_experiment
 from tabon.reporting.experiment.files import write_report
 from tabon.reporting.experiment.steps import Steps
 from waiting import until
@@ -48,7 +48,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def made(folder):
     """Run it once."""
-    results = reproduce(read_experiment(folder), folder / "output", Doors())
+    results = reproduce(read_experiment(folder), folder / "output", Dependencies())
     write_report(results, folder / "output")
     return results
 
@@ -108,9 +108,12 @@ def test_tables_rebuild_byte_for_byte_from_stored_results(folder, tmp_path):
 def test_nothing_is_made_twice(made, folder):
     """A second run writes nothing anew and returns the same results."""
     before = {path: path.stat().st_mtime_ns for path in (folder / "output").rglob("*.jsonl")}
-    told = []
-    assert reproduce(read_experiment(folder), folder / "output", Doors(told=told.append)) == made
-    assert told == []
+    on_progress = []
+    assert (
+        reproduce(read_experiment(folder), folder / "output", Dependencies(on_progress=on_progress.append))
+        == made
+    )
+    assert on_progress == []
     assert before == {path: path.stat().st_mtime_ns for path in (folder / "output").rglob("*.jsonl")}
 
 
@@ -122,16 +125,16 @@ def test_only_what_is_missing_or_changed_is_made_again(folder, tmp_path):
     lost = out / "runs" / "hasty-p1" / "novelty-min.jsonl"
     content = lost.read_bytes()
     lost.unlink()
-    told = []
-    reproduce(read_experiment(tmp_path / "copy"), out, Doors(told=told.append))
-    assert told == ["selecting: Hasty P1, novelty/min"]
+    on_progress = []
+    reproduce(read_experiment(tmp_path / "copy"), out, Dependencies(on_progress=on_progress.append))
+    assert on_progress == ["selecting: Hasty P1, novelty/min"]
     assert lost.read_bytes() == content
     changed = EXPERIMENT.replace("noise = 0.8", "noise = 0.7")
     (tmp_path / "copy" / "experiment.toml").write_text(changed, encoding="utf-8")
-    told.clear()
-    reproduce(read_experiment(tmp_path / "copy"), out, Doors(told=told.append))
-    assert {line for line in told if "Careful" in line} == set()
-    assert any("Hasty" in line for line in told)
+    on_progress.clear()
+    reproduce(read_experiment(tmp_path / "copy"), out, Dependencies(on_progress=on_progress.append))
+    assert {line for line in on_progress if "Careful" in line} == set()
+    assert any("Hasty" in line for line in on_progress)
 
 
 @pytest.mark.usefixtures("made")
@@ -142,7 +145,7 @@ def test_a_damaged_file_is_made_again(folder, tmp_path):
     hurt = out / "runs" / "careful-p3" / "queries.jsonl"
     content = hurt.read_bytes()
     hurt.write_bytes(content[:-10])
-    reproduce(read_experiment(tmp_path / "copy"), out, Doors())
+    reproduce(read_experiment(tmp_path / "copy"), out, Dependencies())
     assert hurt.read_bytes() == content
 
 
@@ -195,7 +198,7 @@ def test_a_mistake_in_the_file_is_named(tmp_path, change, message):
     """A key, a value or a cohort that is not there is one sentence."""
     (tmp_path / "experiment.toml").write_text(EXPERIMENT.replace(*change, 1), encoding="utf-8")
     with pytest.raises(BadInputError, match=message):
-        reproduce(read_experiment(tmp_path), tmp_path / "out", Doors(write_drafts=lambda *_: None))
+        reproduce(read_experiment(tmp_path), tmp_path / "out", Dependencies(write_drafts=lambda *_: None))
 
 
 def real(text):
@@ -208,7 +211,7 @@ def test_a_cohort_that_is_not_there_is_named(tmp_path):
     """The way out is the command that makes it."""
     (tmp_path / "experiment.toml").write_text(real(EXPERIMENT), encoding="utf-8")
     with pytest.raises(BadInputError, match="make the cohort first"):
-        reproduce(read_experiment(tmp_path), tmp_path / "out", Doors(write_drafts=lambda *_: None))
+        reproduce(read_experiment(tmp_path), tmp_path / "out", Dependencies(write_drafts=lambda *_: None))
 
 
 WRONG = {
@@ -268,9 +271,9 @@ def test_a_method_that_cannot_work_is_refused_before_drafts_are_paid_for(tmp_pat
     text = real(EXPERIMENT).replace("neighbours = 5", "neighbours = 5000")
     (tmp_path / "experiment.toml").write_text(text, encoding="utf-8")
     asked = []
-    doors = Doors(write_drafts=lambda *run: asked.append(run))
+    dependencies = Dependencies(write_drafts=lambda *run: asked.append(run))
     with pytest.raises(BadInputError, match="5000 neighbours were asked for"):
-        reproduce(read_experiment(tmp_path), tmp_path / "out", doors)
+        reproduce(read_experiment(tmp_path), tmp_path / "out", dependencies)
     assert asked == []
 
 

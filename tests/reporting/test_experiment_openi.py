@@ -351,18 +351,18 @@ def test_joint_and_section_picks_are_judged_apart(archive, tmp_path):
 
 def test_a_run_makes_the_table_once(archive, tmp_path, monkeypatch):
     """All selectors, controls and notes are in the page; a second run selects nothing and says the same."""
-    told = []
-    monkeypatch.setattr(run, "tell", told.append)
+    on_progress = []
+    monkeypatch.setattr(run, "tell", on_progress.append)
     build_into(tmp_path, archive, seeds=(7, 8))
     first = run.run_setting(tmp_path, SMALL, "base", (7, 8), "final")
-    assert sum("novelty/min [other prior]" in line for line in told) == 2
+    assert sum("novelty/min [other prior]" in line for line in on_progress) == 2
     rows = [line.split(" | ")[0].strip("| ") for line in first if line.startswith("| ")]
     listed = ["`novelty/min`", "↳ another patient's prior", "`consensus:chamfer`", "`first`"]
     assert rows == 2 * ["selector", "random (value)", "oracle (value)", *listed]
     assert any(line.startswith("\nNot here: `no-such-selector` (unknown selector") for line in first)
-    told.clear()
+    on_progress.clear()
     assert run.run_setting(tmp_path, SMALL, "base", (7, 8), "final") == first
-    assert told == ["base: judging"]
+    assert on_progress == ["base: judging"]
 
 
 @pytest.mark.openi

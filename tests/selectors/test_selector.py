@@ -171,7 +171,7 @@ def test_three_lines_of_python(bank):
 
 @pytest.mark.parametrize("size", [1, 7, 32])
 def test_the_batch_does_not_change_a_bit(bank, size):
-    """A query alone, in a lot of seven or among all: the same selection."""
+    """A query alone, in a batch of seven or among all: the same selection."""
     selector = Selector(bank, distance="cost-ot", aggregate="knn")
     whole = selector.select_many(QUERIES)
     lots = [QUERIES[start : start + size] for start in range(0, len(QUERIES), size)]

@@ -210,7 +210,7 @@ def test_a_bank_without_the_section_is_no_hindrance():
 
 
 def test_scores_are_those_of_the_suite(bank):
-    """Many pairs, lots and repeats give what `measure_pairs` gives."""
+    """Many pairs, batches and repeats give what `measure_pairs` gives."""
     distance, batch = load_distance("bleu-4"), make_batch(QUERIES, bank, ENCODER)
     drafts, rng = draft_sections(batch, "findings"), np.random.default_rng(0)
     rows, columns = rng.integers(0, len(batch.drafts), (2, module.PAIRS_AT_ONCE + 100))

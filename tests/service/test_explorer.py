@@ -27,7 +27,7 @@ from explorer_cases import (
     read,
     simulated,
 )
-from tabon.encoders.cache import RememberingEncoder
+from tabon.encoders.cache import CachingEncoder
 from tabon.encoders.hashing import HashingEncoder
 from tabon.errors import BadInputError, TabonError, UnknownNameError
 from tabon.explain.explanation import explain
@@ -289,10 +289,10 @@ def test_each_sentence_is_encoded_once():
 
     counting = Counting()
     studies = made()
-    studies._selector.encoder = RememberingEncoder(counting)
+    studies._selector.encoder = CachingEncoder(counting)
     assert len(list(studies.all())) == len(studies)
     assert len(counting.asked) == len(set(counting.asked)) > 0
-    small = RememberingEncoder(counting, 4)
+    small = CachingEncoder(counting, 4)
     for sentences in (["a", "b"], ["b", "c"], ["a", "d", "e"], ["a"] * 9):
         np.testing.assert_array_equal(small.encode(sentences), HashingEncoder().encode(sentences))
     assert len(small) <= 4

@@ -7,14 +7,14 @@ import pytest
 
 from browser import CELLS, ODD_ELEMENTS, ROWS, SHOWN, at, chromium, lead, opened, settle, text
 from explorer_cases import HOSTILE, bank, data_of, odd, queries, simulated
-from service_server import answerer, serving
+from service_server import query_service, serving
 from tabon.selectors.setup import SelectionSettings
-from tabon.service import fenced_app
+from tabon.service import guarded_app
 from tabon.service.explorer import ExplorerSettings, explorer_of, write_report
 from tabon.service.explorer.images import ImageFolder
 from tabon.service.explorer.scores import score_named
-from tabon.service.explorer_routes import explorer_door
-from tabon.service.guard import fence_settings
+from tabon.service.explorer_routes import explorer_module
+from tabon.service.guard import guard_settings
 from tabon.text.reports import SECTIONS
 
 SETTINGS = SelectionSettings(encoder="hashing", aggregate="knn", neighbours=5, abstain=0.02)
@@ -65,8 +65,8 @@ def shared(browser, report):
 
 def app_of(studies, token=None):
     """Return the service with the explorer."""
-    fence = fence_settings("127.0.0.1", token=token, allowed=(), body=100_000)
-    return fenced_app(answerer(of=bank()), fence, [explorer_door(studies)])
+    guard = guard_settings("127.0.0.1", token=token, allowed=(), body=100_000)
+    return guarded_app(query_service(of=bank()), guard, [explorer_module(studies)])
 
 
 def test_the_file_opens_without_a_server(browser, report, data):

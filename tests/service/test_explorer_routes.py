@@ -1,4 +1,4 @@
-"""The explorer served: the data of the export, on a thread of its own, behind the service's fence."""
+"""The explorer served: the data of the export, on a thread of its own, behind the service's request guard."""
 
 import json
 import threading
@@ -13,15 +13,15 @@ pytest.importorskip("fastapi", reason="the extra `service` is not installed")
 pytest.importorskip("uvicorn", reason="the extra `service` is not installed")
 httpx = pytest.importorskip("httpx", reason="the extra `gateway` is not installed")
 
-from service_server import PATIENCE, answerer, get, serving, until  # noqa: E402
+from service_server import PATIENCE, get, query_service, serving, until  # noqa: E402
 from tabon.selectors.setup import SelectionSettings  # noqa: E402
-from tabon.service import explorer_routes, fenced_app  # noqa: E402
+from tabon.service import explorer_routes, guarded_app  # noqa: E402
 from tabon.service.explorer import ExplorerSettings, explorer_of, overview_record, read_page, study_record  # noqa: E402
 from tabon.service.explorer.images import ImageFolder  # noqa: E402
 from tabon.service.explorer.records import as_json  # noqa: E402
 from tabon.service.explorer.scores import score_named  # noqa: E402
-from tabon.service.explorer_routes import PAGE_POLICY, explorer_door  # noqa: E402
-from tabon.service.guard import fence_settings  # noqa: E402
+from tabon.service.explorer_routes import PAGE_POLICY, explorer_module  # noqa: E402
+from tabon.service.guard import guard_settings  # noqa: E402
 
 HASHING = SelectionSettings(encoder="hashing")
 TOKEN = b"a-token-of-the-tests-1"
@@ -35,8 +35,8 @@ def made(records=None, **shown):
 
 def explorer(studies, *, token=None, page=PLAIN):
     """Serve an explorer."""
-    fence = fence_settings("127.0.0.1", token=token, allowed=(), body=100_000)
-    return serving(fenced_app(answerer(of=bank()), fence, [explorer_door(studies, page)]))
+    guard = guard_settings("127.0.0.1", token=token, allowed=(), body=100_000)
+    return serving(guarded_app(query_service(of=bank()), guard, [explorer_module(studies, page)]))
 
 
 def asking(address):

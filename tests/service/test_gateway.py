@@ -261,7 +261,7 @@ def test_keys_go_where_they_belong(monkeypatch):
 
 
 def test_the_client_understands_the_fence():
-    """A wrong token, refused by the service's own fence, is the error that the client has for it."""
+    """A wrong token, refused by the service's own request guard, is the error that the client has for it."""
     with Upstream() as up, gateway(up, token=TOKEN) as address:
         with pytest.raises(openai.AuthenticationError, match="token is missing or wrong"):
             client(address).chat.completions.create(**ASK)

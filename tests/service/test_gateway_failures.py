@@ -24,7 +24,7 @@ pytest.importorskip("fastapi", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
 from gateway_upstream import HANG, OK, RESET, Act, Upstream, fails, gateway  # noqa: E402
-from service_server import PATIENCE, answerer, get, post, queries, until  # noqa: E402
+from service_server import PATIENCE, get, post, queries, query_service, until  # noqa: E402
 
 CANARY, KEY = "Zqxwv", "sk-Kyvqz-upstream-key"
 ASK = {"model": "up-1", "messages": [{"role": "user", "content": f"{CANARY} Write the report."}], "seed": 0}
@@ -444,7 +444,7 @@ def test_neither_text_nor_keys_are_logged(caplog):
 
 def test_an_error_inside_says_nothing_of_the_text(caplog):
     """An error that nobody foresaw is 500, or an event; its message stays inside."""
-    answers = answerer()
+    answers = query_service()
 
     async def broken(_):
         raise KeyError(CANARY)
@@ -458,7 +458,7 @@ def test_an_error_inside_says_nothing_of_the_text(caplog):
 
 def test_a_full_queue_does_not_lose_the_drafts():
     """Drafts that are paid for wait for the selector; only a queue that stays full is an error."""
-    answers = answerer()
+    answers = query_service()
     select, left = answers.select, [2]
 
     async def busy(query):

@@ -11,7 +11,7 @@ from tabon.generation.prompts import as_data, fill, get_prompt
 from tabon.service.gateway import GatewaySettings, gateway_settings
 from tabon.service.gateway.chat_request import asked_of
 from tabon.service.gateway.completions import chunks
-from tabon.service.gateway.draft_set import Gathered
+from tabon.service.gateway.draft_set import DraftSet
 from tabon.service.gateway.events import EventReader
 from tabon.service.gateway.prior_in_prompt import known_marks, prior_in
 from tabon.service.gateway.ranking import ranking
@@ -219,10 +219,10 @@ def test_chunks_spell_the_draft(text, usage):
     """The chunks of a stream are the text of the draft, whatever characters it has."""
     body = {"model": "m", "messages": [{"role": "user"}], "stream_options": {"include_usage": usage}}
     asked = asked_of(json.dumps(body).encode(), Limits(), SETTINGS)
-    gathered = Gathered([None])
-    gathered.take(Reply((Draft({"role": "assistant", "content": text}, "stop"),), {"total_tokens": 3}), [0])
+    draft_set = DraftSet([None])
+    draft_set.take(Reply((Draft({"role": "assistant", "content": text}, "stop"),), {"total_tokens": 3}), [0])
     chosen = type("Chosen", (), {"order": (0,), "extension": {"selected": 0}})
-    *sent, end = chunks(asked, gathered, chosen)
+    *sent, end = chunks(asked, draft_set, chosen)
     records = [json.loads(one.removeprefix(b"data: ")) for one in sent]
     told = [choice["delta"].get("content") or "" for record in records for choice in record["choices"]]
     assert ("".join(told), end) == (text, b"data: [DONE]\n\n")

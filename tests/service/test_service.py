@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tabon import Selector
 from tabon.cli.serve import serve_command
-from tabon.encoders.cache import LONGEST, RememberingEncoder
+from tabon.encoders.cache import LONGEST, CachingEncoder
 from tabon.encoders.hashing import HashingEncoder
 from tabon.errors import ServiceError
 from tabon.explain.explanation import explain
@@ -37,7 +37,6 @@ from service_server import (  # noqa: E402
     PATIENCE,
     WORD,
     GatedEncoder,
-    answerer,
     bank,
     gated,
     get,
@@ -45,6 +44,7 @@ from service_server import (  # noqa: E402
     post,
     program,
     queries,
+    query_service,
     service,
     until,
 )
@@ -84,12 +84,12 @@ def test_explain_gives_the_record_of_the_library():
             found = client.post("/v1/explain", params=options, json=record)
             assert (found.status_code, found.text) == (200, json.dumps(wanted.as_record()))
         late = client.post("/v1/explain", params={"draft": 63}, json=record)
-        assert (late.status_code, late.json()["error"]["way_out"]) == (404, "count drafts from 0")
+        assert (late.status_code, late.json()["error"]["hint"]) == (404, "count drafts from 0")
 
 
 def test_bank_text_stays_inside_where_it_may_not_be_shown():
     """With bank_text off an explanation names training transitions by id alone."""
-    with service(answerer(bank_text=False)) as address:
+    with service(query_service(bank_text=False)) as address:
         found = post(f"{address}/v1/explain", json=queries()[2]).json()
     near = [one for part in found["sections"].values() for one in part["nearest"]]
     assert near
@@ -109,7 +109,7 @@ def test_fifty_requests_at_once_are_batched_and_right():
     """What comes while a batch is worked on is answered in few batches, each with its own record."""
     encoder = GatedEncoder()
     records = [{**queries()[number % len(queries())], "id": f"r{number}"} for number in range(49)]
-    answers = answerer(encoder, batches=BatchSettings(size=32))
+    answers = query_service(encoder, batches=BatchSettings(size=32))
     with service(answers) as address, ThreadPoolExecutor(50) as pool:
         before = metric(address, "tabon_batch_size_count")
         encoder.gate.clear()
@@ -131,7 +131,7 @@ def test_one_bad_query_does_not_fail_the_others():
     encoder = GatedEncoder()
     records = [{**queries()[0], "id": f"r{number}"} for number in range(6)]
     records[3] = {**records[3], "candidates": ["FINDINGS: Poisoned."]}
-    with service(answerer(encoder)) as address, ThreadPoolExecutor(7) as pool:
+    with service(query_service(encoder)) as address, ThreadPoolExecutor(7) as pool:
         encoder.poison = "Poisoned"
         encoder.gate.clear()
         encoder.calls = 0
@@ -152,7 +152,7 @@ def test_one_bad_query_does_not_fail_the_others():
 def test_a_full_queue_says_429_and_when_to_come_back():
     """More requests than the queue holds are refused at once with Retry-After; the others are answered."""
     encoder = GatedEncoder()
-    answers = answerer(encoder, cached=0, batches=BatchSettings(queue=2, size=1))
+    answers = query_service(encoder, cached=0, batches=BatchSettings(queue=2, size=1))
     with service(answers) as address, ThreadPoolExecutor(12) as pool:
         encoder.gate.clear()
         asked = [pool.submit(post, f"{address}/v1/select", json=gated(number)) for number in range(12)]
@@ -169,7 +169,7 @@ def test_a_full_queue_says_429_and_when_to_come_back():
 def test_a_request_that_takes_too_long_is_given_up():
     """Where the worker does not answer in time the client gets 504, and the service lives on."""
     encoder = GatedEncoder()
-    with service(answerer(encoder, cached=0, timeout=0.3)) as address:
+    with service(query_service(encoder, cached=0, timeout=0.3)) as address:
         encoder.gate.clear()
         assert post(f"{address}/v1/select", json=gated()).status_code == 504
         encoder.gate.set()
@@ -179,7 +179,7 @@ def test_a_request_that_takes_too_long_is_given_up():
 def test_readiness_is_the_golden_answer():
     """/readyz is 200 while the golden query gives its first record, else 503 with a reason."""
     encoder = GatedEncoder()
-    answers = answerer(encoder)
+    answers = query_service(encoder)
     with service(answers) as address:
         assert get(f"{address}/readyz").json() == {"status": "ready"}
         assert metric(address, "tabon_ready") == 1
@@ -195,7 +195,7 @@ def test_a_service_that_cannot_answer_is_not_ready():
     """An encoder that fails at start leaves a service that runs, says 503 without text, and recovers."""
     encoder = GatedEncoder()
     encoder.poison = "pleural"
-    with service(answerer(encoder)) as address:
+    with service(query_service(encoder)) as address:
         found = get(f"{address}/readyz")
         assert found.status_code == 503
         assert found.json()["error"]["message"] == "the query could not be answered"
@@ -289,19 +289,19 @@ def test_abstention_is_that_of_the_library():
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=1), max_size=6), st.integers(1, 9))
-def test_the_cache_changes_no_row(lots, room):
+def test_the_cache_changes_no_row(batches, room):
     """Whatever was asked before, a row is the encoder's own, and no more rows are kept than allowed."""
     own = HashingEncoder()
-    cache = RememberingEncoder(own, room)
-    for lot in lots:
-        np.testing.assert_array_equal(cache.encode(lot), own.encode(lot))
+    cache = CachingEncoder(own, room)
+    for batch in batches:
+        np.testing.assert_array_equal(cache.encode(batch), own.encode(batch))
         assert len(cache) <= room
 
 
 def test_long_sentences_are_not_remembered():
     """The memory of the cache is bounded by its rows, because no sentence is long."""
     own = HashingEncoder()
-    cache = RememberingEncoder(own, 9)
+    cache = CachingEncoder(own, 9)
     sentences = ["a", "b" * (LONGEST + 1)]
     np.testing.assert_array_equal(cache.encode(sentences), own.encode(sentences))
     assert len(cache) == 1
@@ -367,7 +367,10 @@ def test_heavy_queries_do_not_keep_the_worker_from_small_ones():
     """Of three heavy queries and a small one that came last, the small one is encoded first or second."""
     encoder = GatedEncoder()
     seen = encoder.seen = []
-    with service(answerer(encoder, cached=0, timeout=PATIENCE)) as address, ThreadPoolExecutor(5) as pool:
+    with (
+        service(query_service(encoder, cached=0, timeout=PATIENCE)) as address,
+        ThreadPoolExecutor(5) as pool,
+    ):
         encoder.gate.clear()
         seen.clear()
         first = pool.submit(post, f"{address}/v1/select", json=gated("first"))
@@ -389,7 +392,7 @@ def test_heavy_queries_do_not_keep_the_worker_from_small_ones():
 def test_a_query_that_would_take_long_is_refused(route):
     """A query within all other limits whose sentences have too many tokens gets 413 before any work."""
     encoder = GatedEncoder()
-    with service(answerer(encoder)) as address:
+    with service(query_service(encoder)) as address:
         before = encoder.calls
         found = post(address + route, json=heavy(1, 90))
         assert found.status_code == 413
@@ -403,7 +406,7 @@ def test_a_query_that_would_take_long_is_refused(route):
 def test_given_up_requests_are_not_worked_on():
     """A request whose client was told 504 while it waited is skipped by the worker."""
     encoder = GatedEncoder()
-    answers = answerer(encoder, cached=0, timeout=0.2, batches=BatchSettings(size=1))
+    answers = query_service(encoder, cached=0, timeout=0.2, batches=BatchSettings(size=1))
     answers.start()
     until(lambda: encoder.calls > 0, "the golden query is encoded")
     encoder.calls = 0

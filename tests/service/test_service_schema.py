@@ -41,7 +41,7 @@ def test_schemathesis_would_find_an_error(tmp_path):
 
         app.add_api_route("/broken", wrong, methods=["GET"])
 
-    with service(doors=[broken]) as address:
+    with service(route_modules=[broken]) as address:
         done = found_by_schemathesis(address, tmp_path, "--include-path", "/broken", examples=5)
     assert done.returncode == 1, done.stdout[-2000:]
     assert "Server error" in done.stdout

@@ -37,7 +37,7 @@ class MisfitError(ValueError):
     """What a file says does not fit; the text says where, and names no value."""
 
 
-def read_typed(kind: type[T], path: Path, *, form: str, what: str, way_out: str) -> T:
+def read_typed(kind: type[T], path: Path, *, form: str, what: str, hint: str) -> T:
     """Read a dataclass from a JSON file.
 
     Args:
@@ -45,21 +45,21 @@ def read_typed(kind: type[T], path: Path, *, form: str, what: str, way_out: str)
         path: the file.
         form: what its key "format" must say.
         what: the file's name in sentences, "results file".
-        way_out: what to do where the file is not whole, "evaluate again".
+        hint: what to do where the file is not whole, "evaluate again".
     """
     try:
         record = json.loads(path.read_bytes())
     except OSError as error:
         raise BadInputError(f"{path} cannot be read ({error.strerror}); name a {what}") from None
     except (ValueError, RecursionError):  # not UTF-8, no JSON, a number of thousands of digits, too deep
-        raise BadInputError(f"{path} is not a whole {what} (no JSON); {way_out}") from None
+        raise BadInputError(f"{path} is not a whole {what} (no JSON); {hint}") from None
     try:
         record = dict(fitting(Mapping[str, Any], record))
         if record.pop("format", None) != form:
-            raise BadInputError(f"{path} is of another format than {form}; {way_out}")
+            raise BadInputError(f"{path} is of another format than {form}; {hint}")
         found: T = fitting(kind, record)
     except MisfitError as error:
-        raise BadInputError(f"{path} is not a whole {what} ({error}); {way_out}") from None
+        raise BadInputError(f"{path} is not a whole {what} ({error}); {hint}") from None
     return found
 
 

@@ -14,7 +14,7 @@ from tabon.cli.shared_options import (
     no_store_option,
     open_store,
     progress_bar,
-    says_no,
+    reports_errors,
     store_option,
 )
 from tabon.errors import BadInputError
@@ -47,7 +47,7 @@ def bank() -> None:
 @encoder_option
 @store_option
 @no_store_option
-@says_no
+@reports_errors
 def build(transitions: Any, out: Path, *, engine: str, encoder: str | None, **options: Any) -> None:  # noqa: ANN401
     """Build a bank from TRANSITIONS (JSON Lines; `-` reads standard input).
 
@@ -83,7 +83,7 @@ def build(transitions: Any, out: Path, *, engine: str, encoder: str | None, **op
     show_default=True,
     help=f"One of {', '.join(DISTANCES)}; may be given several times.",
 )
-@says_no
+@reports_errors
 def index(bank_path: Path, search: str, distances: tuple[str, ...]) -> None:
     """Fill a search engine with the transitions of BANK."""
     engine = open_search(search)
@@ -96,7 +96,7 @@ def index(bank_path: Path, search: str, distances: tuple[str, ...]) -> None:
 @bank.command()
 @bank_argument
 @stored_search_option
-@says_no
+@reports_errors
 def info(bank_path: Path, search: str | None) -> None:
     """Print what a bank is made of, as JSON."""
     loaded = TransitionBank.load(bank_path)
@@ -107,7 +107,7 @@ def info(bank_path: Path, search: str | None) -> None:
 @bank.command()
 @bank_argument
 @stored_search_option
-@says_no
+@reports_errors
 def verify(bank_path: Path, search: str | None) -> None:
     """Check every byte of a bank, and that what is in it can be a bank."""
     loaded = TransitionBank.load(bank_path)

@@ -11,7 +11,7 @@ from tabon.cli.shared_options import (
     encoder_option,
     name_of,
     no_store_option,
-    says_no,
+    reports_errors,
     search_option,
     store_option,
 )
@@ -31,14 +31,14 @@ from tabon.text.records import read_queries, whole_query
 @encoder_option
 @store_option
 @no_store_option
-@says_no
+@reports_errors
 def calibrate(queries: Any, bank: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
-    """Learn from QUERIES how strange the picks of a method usually are.
+    """Learn from QUERIES how implausible the picks of a method usually are.
 
     Use queries of the same generator with the same number of drafts, of patients
     that are not selected for later, such as the validation split. Then
     `tabon select --calibration FILE --abstain 0.1` says nothing in about a tenth
-    of like cases: the strangest.
+    of similar cases: the least plausible.
     """
     selector = selector_of(TransitionBank.load(bank), options)
     asked = [whole_query(query, name=name_of(queries)) for query in read_queries(queries)]

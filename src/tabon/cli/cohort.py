@@ -7,7 +7,7 @@ from typing import Any, get_args
 import click
 
 from tabon._internal.registry import check_name
-from tabon.cli.shared_options import says_no, tell
+from tabon.cli.shared_options import reports_errors, tell
 from tabon.data.cohort.audit import audit_table
 from tabon.data.cohort.build import build_cohort
 from tabon.data.cohort.datasets import GENERIC, get_dataset
@@ -44,7 +44,7 @@ from tabon.errors import BadInputError
     "--egress", help="Where the reports may be sent: none, zero-retention or any. You answer for it."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the audit as JSON instead.")
-@says_no
+@reports_errors
 def cohort(dataset: str, folder: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
     """Link the visits of DATASET in FOLDER into transitions, in strict order of time.
 

@@ -12,7 +12,7 @@ from tabon.cli.shared_options import (
     name_of,
     no_store_option,
     open_store,
-    says_no,
+    reports_errors,
     store_option,
     tell,
 )
@@ -23,7 +23,7 @@ from tabon.evaluation.controls import (
     DEFAULT_SCORES,
     DEFAULT_SELECTORS,
     ControlSettings,
-    Doors,
+    Dependencies,
     run_controls,
 )
 from tabon.evaluation.results import write_results
@@ -75,7 +75,7 @@ from tabon.reporting.tables import FORMS, render
     help="Where statistics are kept between runs. Default: the user's cache folder.",
 )
 @click.option("--no-measurements", is_flag=True, help="Keep no statistics between runs.")
-@says_no
+@reports_errors
 def controls_command(queries: Any, bank: Path, out: Path, against: tuple[Any, ...], **options: Any) -> None:  # noqa: ANN401
     """Try selectors on QUERIES with one thing changed at a time.
 
@@ -86,7 +86,7 @@ def controls_command(queries: Any, bank: Path, out: Path, against: tuple[Any, ..
     """
     settings = _settings(options)
     files = [read_cases(lines, name=name_of(lines)) for lines in (queries, *against)]
-    results = run_controls(files, TransitionBank.load(bank), settings, _doors(options))
+    results = run_controls(files, TransitionBank.load(bank), settings, _route_modules(options))
     write_results(out, results)
     click.echo(render(controls_table(results), options["form"]))
     factorial = factorial_table(results)
@@ -114,14 +114,14 @@ def _settings(options: dict[str, Any]) -> ControlSettings:
     )
 
 
-def _doors(options: dict[str, Any]) -> Doors:
+def _route_modules(options: dict[str, Any]) -> Dependencies:
     """Return encoders, stores and who is told."""
     measurements = None
     if not options["no_measurements"]:
         measurements = MeasurementStore(options["measurements"] or default_cache() / "measurements.sqlite")
-    return Doors(
+    return Dependencies(
         encoder=None if options["encoder"] is None else load_encoder(options["encoder"]),
         store=open_store(options["store"], no_store=options["no_store"]),
         measurements=measurements,
-        told=tell,
+        on_progress=tell,
     )

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tabon._internal.atomic_files import replacing
-from tabon.cli.shared_options import name_of, says_no
+from tabon.cli.shared_options import name_of, reports_errors
 from tabon.data.formats import DISCLAIMER, MAX_FILE, Received, patient_of, read_any, write_fhir, write_sr
 from tabon.errors import BadInputError
 from tabon.text.records import Query, query_from_record, read_queries, whole_query
@@ -36,7 +36,7 @@ def convert() -> None:
 @click.option("--drafts", "lines", type=click.File("rb"), help="Drafts as JSON Lines: strings or objects.")
 @click.option("--patient", help="Whose reports these are; without it the files must name one patient.")
 @click.option("--out", type=_OUT, default="-", help="Write here instead, in one step.")
-@says_no
+@reports_errors
 def query(identity: str, priors: tuple[Path, ...], out: Path, **options: Any) -> None:  # noqa: ANN401
     """Make one line of queries for `tabon select`, with the newest prior last."""
     before = in_order([report for path in priors for report in _read(path)])
@@ -70,7 +70,7 @@ def query(identity: str, priors: tuple[Path, ...], out: Path, **options: Any) ->
 @click.option("--seed", help="Makes the new DICOM UIDs follow from it.")
 @click.option("--same-patient", is_flag=True, help="The query and --about name one patient differently.")
 @click.option("--out", type=_OUT, required=True, help="Written in one step; `-` is standard output.")
-@says_no
+@reports_errors
 def draft(queries: Any, selections: Any, identity: str, out: Path, **options: Any) -> None:  # noqa: ANN401
     """Write the draft that SELECTIONS chose of QUERIES, marked preliminary and unverified."""
     asked = find_query(queries, identity)

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from tabon.cli.demo_run import DemoResult, run_demo
-from tabon.cli.shared_options import no_store_option, open_store, progress_bar, says_no, store_option
+from tabon.cli.shared_options import no_store_option, open_store, progress_bar, reports_errors, store_option
 from tabon.data.simulate import SimulationSettings
 
 
@@ -22,7 +22,7 @@ from tabon.data.simulate import SimulationSettings
 @click.option("--encoder", default="minilm", show_default=True, help="As in `tabon bank build`.")
 @store_option
 @no_store_option
-@says_no
+@reports_errors
 def demo(out: Path, patients: int, seed: int, encoder: str, store: Path | None, no_store: bool) -> None:  # noqa: FBT001
     """Run the method end to end on a simulated cohort and show what it is worth.
 

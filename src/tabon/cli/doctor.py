@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tabon.cli.doctor_checks import Finding, examine
-from tabon.cli.shared_options import default_store, says_no, store_option
+from tabon.cli.shared_options import default_store, reports_errors, store_option
 
 COMMANDS = ("pip", "hf", "rm")  # how a remedy begins that can be pasted into a shell
 
@@ -15,7 +15,7 @@ COMMANDS = ("pip", "hf", "rm")  # how a remedy begins that can be pasted into a 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON Lines instead.")
 @store_option
-@says_no
+@reports_errors
 def doctor(as_json: bool, store: Path | None) -> None:  # noqa: FBT001  # a click flag
     """Say what is installed, which encoders and metrics work offline, and what adds the rest.
 

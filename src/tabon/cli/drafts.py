@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tabon._internal.atomic_files import replacing
-from tabon.cli.shared_options import says_no
+from tabon.cli.shared_options import reports_errors
 from tabon.errors import BadInputError
 from tabon.generation.journal import read_journal
 from tabon.generation.queries import JoinCounts, queries_from
@@ -27,7 +27,7 @@ from tabon.generation.tasks import read_split
 @click.option(
     "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The queries to write."
 )
-@says_no
+@reports_errors
 def drafts(journal: Path, cohort: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
     """Join a JOURNAL of drafts with its cohort into queries for `tabon select`."""
     chosen = choose(journal, options["model"], options["prompt"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tabon.cli.shared_options import default_cache, name_of, says_no, tell
+from tabon.cli.shared_options import default_cache, name_of, reports_errors, tell
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases, read_picks
 from tabon.evaluation.draft_scores import STATE
@@ -49,7 +49,7 @@ DEFAULT_METRICS = "bleu,rouge,meteor,chrf,labels,temporal"
     help="Where statistics are kept between runs. Default: the user's cache folder.",
 )
 @click.option("--no-measurements", is_flag=True, help="Keep no statistics between runs.")
-@says_no
+@reports_errors
 def evaluate_command(queries: Any, selections: tuple[str, ...], out: Path, **options: Any) -> None:  # noqa: ANN401
     """Say what selections for QUERIES are worth against their references.
 
@@ -80,7 +80,7 @@ def evaluate_command(queries: Any, selections: tuple[str, ...], out: Path, **opt
     run = RunInput(name=cases.fact("model") or "drafts", cases=cases, picks=picks)
     if not missing:
         check_scores(metrics, (options["show"], *settings.headline))
-    results = evaluate([run], metrics, settings, missing=missing, store=store, told=tell)
+    results = evaluate([run], metrics, settings, missing=missing, store=store, on_progress=tell)
     write_results(out, results)
     _show(results, options["show"])
     if cases.left_out:

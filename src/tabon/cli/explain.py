@@ -13,7 +13,7 @@ from tabon.cli.shared_options import (
     encoder_option,
     name_of,
     no_store_option,
-    says_no,
+    reports_errors,
     store_option,
 )
 from tabon.errors import BadInputError
@@ -49,7 +49,7 @@ FEW, PAGEFUL = 5, 100  # queries that are explained on a terminal, and on a page
 @encoder_option
 @store_option
 @no_store_option
-@says_no
+@reports_errors
 def explain(  # each is an option
     queries: Any,  # noqa: ANN401
     bank: Path,

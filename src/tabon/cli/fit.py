@@ -11,7 +11,7 @@ from tabon.cli.shared_options import (
     name_of,
     no_store_option,
     open_store,
-    says_no,
+    reports_errors,
     store_option,
 )
 from tabon.errors import UnknownNameError
@@ -36,7 +36,7 @@ from tabon.selectors.weights import write_weights
 @encoder_option
 @store_option
 @no_store_option
-@says_no
+@reports_errors
 def fit_command(queries: Any, bank: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
     """Learn a selector's weights from QUERIES with references, such as the validation split.
 

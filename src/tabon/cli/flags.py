@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tabon.cli.evaluate import read_named_picks
-from tabon.cli.shared_options import name_of, says_no
+from tabon.cli.shared_options import name_of, reports_errors
 from tabon.errors import BadInputError
 from tabon.explain.flags import draft_flags
 from tabon.text.records import Query, read_queries, whole_query
@@ -22,7 +22,7 @@ from tabon.text.records import Query, read_queries, whole_query
     type=click.Path(dir_okay=False, path_type=Path),
     help="Look at the chosen drafts alone: what `tabon select` printed for QUERIES.",
 )
-@says_no
+@reports_errors
 def flags_command(queries: Any, selections: Path | None) -> None:  # noqa: ANN401
     """Print what a reader should look at in each draft of QUERIES.
 

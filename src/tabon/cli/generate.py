@@ -12,13 +12,13 @@ from typing import Any
 
 import click
 
-from tabon.cli.shared_options import says_no, tell
+from tabon.cli.shared_options import reports_errors, tell
 from tabon.errors import BadInputError
 from tabon.generation.batches import BatchLimits, BatchRun
 from tabon.generation.journal import Journal, Kept, RecordFile, read_journal
 from tabon.generation.prices import FREE, Budget, Price, read_price
 from tabon.generation.prompts import get_prompt
-from tabon.generation.protocol import Parameters, Reached
+from tabon.generation.protocol import Endpoint, Parameters
 from tabon.generation.providers.command import words_of
 from tabon.generation.providers.names import KEY_VARIABLES, ModelOptions, make_batch, make_generator
 from tabon.generation.runner import Limits, Progress, Run, Task
@@ -51,12 +51,12 @@ from tabon.generation.tasks import Asking, check_egress, count_studies, tasks
 @click.option("--rate", type=float, help="Requests a minute at most.")
 @click.option("--price", help="Dollars per million tokens, INPUT,OUTPUT; a paid model without it is refused.")
 @click.option("--cap", type=float, help="Dollars that the whole journal may cost.")
-@click.option("--base-url", help="Of an OpenAI-compatible server, or another door of a provider.")
+@click.option("--base-url", help="Of an OpenAI-compatible server, or another address of a provider.")
 @click.option("--command", help="The command of a command:NAME model.")
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds to wait for one answer.")
 @click.option("--batch", is_flag=True, help="Use the batch jobs of gemini or mistral; run again to fetch.")
 @click.option("--dry-run", is_flag=True, help="Count and estimate; ask nothing.")
-@says_no
+@reports_errors
 def generate(cohort: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
     """Write drafts for every study of COHORT and keep each in a journal.
 
@@ -65,7 +65,7 @@ def generate(cohort: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
     MISTRAL_API_KEY, OPENAI_API_KEY.
     """
     make = make_batch if options["batch"] else make_generator
-    generator: Reached = make(options["model"], model_options(options))
+    generator: Endpoint = make(options["model"], model_options(options))
     check_egress(cohort, generator)
     price = price_of(generator, options["price"])
     asking = Asking(
@@ -114,7 +114,7 @@ def make_run(generator: Any, journal: Journal, budget: Budget, options: dict[str
 
 
 async def bought(
-    generator: Reached,
+    generator: Endpoint,
     make: Callable[[], Run | BatchRun],
     wanted: Iterator[Task],
     told: Callable[[Progress], None],
@@ -192,7 +192,7 @@ def estimate(wanted: Iterator[Task], out: Path, price: Price) -> dict[str, Any]:
     }
 
 
-def price_of(generator: Reached, given: str | None) -> Price:
+def price_of(generator: Endpoint, given: str | None) -> Price:
     """Return the price; a model that is reached over a network and has none is refused."""
     if given is not None:
         return read_price(given)

@@ -14,7 +14,7 @@ from tabon.cli.shared_options import (
     encoder_option,
     name_of,
     no_store_option,
-    says_no,
+    reports_errors,
     search_option,
     store_option,
 )
@@ -78,7 +78,7 @@ PAGEFUL = 500  # studies on a page unless --limit says otherwise; some 16 kB eac
 @encoder_option
 @store_option
 @no_store_option
-@says_no
+@reports_errors
 def report(queries: Any, bank: Path, html: Path, **options: Any) -> None:  # noqa: ANN401
     """Write the studies of QUERIES, with their drafts and picks, as one page (`-` reads standard input).
 

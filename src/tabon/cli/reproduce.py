@@ -7,8 +7,21 @@ import click
 
 from tabon.cli.drafts import drafts
 from tabon.cli.generate import generate
-from tabon.cli.shared_options import no_store_option, open_store, progress_bar, says_no, store_option, tell
-from tabon.reporting.experiment import Doors, Experiment, read_experiment, reproduce, simulated_experiment
+from tabon.cli.shared_options import (
+    no_store_option,
+    open_store,
+    progress_bar,
+    reports_errors,
+    store_option,
+    tell,
+)
+from tabon.reporting.experiment import (
+    Dependencies,
+    Experiment,
+    read_experiment,
+    reproduce,
+    simulated_experiment,
+)
 from tabon.reporting.experiment.evaluation import metrics_of
 from tabon.reporting.experiment.files import plan_of, tables_of, write_report
 from tabon.reporting.experiment.plan import RunPlan
@@ -25,7 +38,7 @@ from tabon.reporting.tables import render
 @click.option("--dry-run", is_flag=True, help="Say what would be measured, and stop.")
 @store_option
 @no_store_option
-@says_no
+@reports_errors
 def reproduce_command(
     experiment: Path | None, out: Path | None, *, dry_run: bool, store: Path | None, no_store: bool
 ) -> None:
@@ -44,13 +57,13 @@ def reproduce_command(
         click.echo(f"{len(plan.runs)} runs, metrics {', '.join(plan.evaluation.metrics)}, to {folder}")
         return
     with progress_bar("embedding sentences") as progress:
-        doors = Doors(
-            write_drafts=None if plan.cohort.patients else partial(buy_drafts, plan, folder),
+        dependencies = Dependencies(
+            write_drafts=None if plan.cohort.patients else partial(generate_drafts, plan, folder),
             store=open_store(store, no_store=no_store),
             progress=progress,
-            told=tell,
+            on_progress=tell,
         )
-        results = reproduce(plan, folder, doors)
+        results = reproduce(plan, folder, dependencies)
     files = write_report(results, folder)
     for table in tables_of(results, plan_of(results)[0]):
         if table.label.startswith("tab:avg"):
@@ -58,7 +71,7 @@ def reproduce_command(
     click.echo(f"wrote {len(files)} files, {folder / 'report.html'}", err=True)
 
 
-def buy_drafts(plan: Experiment, out: Path, run: RunPlan, queries: Path) -> None:
+def generate_drafts(plan: Experiment, out: Path, run: RunPlan, queries: Path) -> None:
     """Write the drafts that the journal lacks, then the queries, through the commands that do so."""
     context, journal, cohort = (
         click.get_current_context(),

@@ -8,7 +8,7 @@ import click
 from tabon._internal.atomic_files import replacing
 from tabon.cli.evaluate import read_named_picks
 from tabon.cli.fit import metric_of
-from tabon.cli.shared_options import name_of, says_no
+from tabon.cli.shared_options import name_of, reports_errors
 from tabon.evaluation import read_cases
 from tabon.evaluation.draft_scores import STATE
 from tabon.evaluation.picks import NOTHING, check_picks
@@ -31,9 +31,9 @@ from tabon.reporting.plots.risk import risk_plot
 @click.option(
     "--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw the curves to this file as well."
 )
-@says_no
+@reports_errors
 def risk(queries: Any, selections: tuple[str, ...], svg: Path | None, **options: Any) -> None:  # noqa: ANN401
-    """Print the risk of what is kept when the strangest picks are left out.
+    """Print the risk of what is kept when the least plausible picks are left out.
 
     Rows are selectors, columns the share of the picks that is kept; a cell is the
     mean loss (1 - score) of the picks that are kept. The last column is the mean

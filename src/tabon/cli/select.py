@@ -17,7 +17,7 @@ from tabon.cli.shared_options import (
     engine_option,
     name_of,
     no_store_option,
-    says_no,
+    reports_errors,
     search_option,
     store_of,
     store_option,
@@ -84,7 +84,7 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--abstain",
     type=float,
-    help="Choose nothing where the pick's p is at most this: about the share of like cases left out.",
+    help="Choose nothing where the pick's p is at most this: about the share of similar cases left out.",
 )
 @click.option(
     "--calibration",
@@ -101,7 +101,7 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @encoder_option
 @store_option
 @no_store_option
-@says_no
+@reports_errors
 def select(queries: Any, bank: Path, out: Path | None, **options: Any) -> None:  # noqa: ANN401
     """Pick one draft for each query of QUERIES (JSON Lines; `-` reads standard input).
 
@@ -179,10 +179,10 @@ def selector_of(bank: TransitionBank, options: Mapping[str, Any]) -> Selector:
 
 
 def write_selections(chooser: Chooser, lines: Iterable[bytes], out: IO[bytes]) -> int:
-    """Answer queries in lots and return how many could not be answered."""
+    """Answer queries in batches and return how many could not be answered."""
     failures = count = 0
-    for lot in in_batches(read_queries(lines), QUERIES_AT_ONCE):
-        answered = answer(chooser, lot)
+    for batch in in_batches(read_queries(lines), QUERIES_AT_ONCE):
+        answered = answer(chooser, batch)
         for complaint in answered.complaints:
             click.echo(complaint, err=True)
         out.write(answered.selections)

@@ -9,16 +9,25 @@ import click
 
 from tabon.cli.report import open_studies
 from tabon.cli.select import method_options, settings_of
-from tabon.cli.shared_options import bank_option, encoder_option, says_no, search_option
+from tabon.cli.shared_options import bank_option, encoder_option, reports_errors, search_option
 from tabon.errors import BadInputError
 from tabon.integrations.engines import SelectionSettings
 from tabon.method.bank import TransitionBank
-from tabon.service import NOTICE, Answerer, AnswerSettings, Door, Limits, ServeSettings, answerer_of, serve
+from tabon.service import (
+    NOTICE,
+    AnswerSettings,
+    Limits,
+    QueryService,
+    RouteModule,
+    ServeSettings,
+    answerer_of,
+    serve,
+)
 from tabon.service.batcher import BatchSettings
 from tabon.service.explorer.scores import DEFAULT_SCORE
-from tabon.service.explorer_routes import explorer_door
-from tabon.service.gateway import GatewaySettings, gateway_door, gateway_settings
-from tabon.service.guard import fence_settings, read_token
+from tabon.service.explorer_routes import explorer_module
+from tabon.service.gateway import GatewaySettings, gateway_module, gateway_settings
+from tabon.service.guard import guard_settings, read_token
 
 LIMITS, BATCHES, ANSWERS = Limits(), BatchSettings(), AnswerSettings()
 HEARD = ("tabon.service", "tabon.service.gateway", "uvicorn.error")  # loggers that may speak
@@ -133,7 +142,7 @@ HEARD = ("tabon.service", "tabon.service.gateway", "uvicorn.error")  # loggers t
     type=click.Path(dir_okay=False, path_type=Path),
     help="Keep sentence embeddings here between runs, instead of in memory.",
 )
-@says_no
+@reports_errors
 def serve_command(bank: Path, **options: Any) -> None:  # noqa: ANN401
     """Answer queries over HTTP on this machine: /v1/select, /v1/explain, /v1/bank.
 
@@ -148,11 +157,11 @@ def serve_command(bank: Path, **options: Any) -> None:  # noqa: ANN401
     _check_page(options)
     options["no_store"] = options["store"] is None
     loaded, selection = TransitionBank.load(bank, in_memory=True), settings_of(options)
-    answerer = answerer_of(loaded, selection, _answer_settings(options))
-    doors = list(_doors(answerer, loaded, selection, gateway, options))
+    query_service = answerer_of(loaded, selection, _answer_settings(options))
+    route_modules = list(_route_modules(query_service, loaded, selection, gateway, options))
     _speak()
     click.echo(NOTICE, err=True)
-    serve(answerer, where, doors, patience=0.0 if gateway is None else gateway.timeout)
+    serve(query_service, where, route_modules, patience=0.0 if gateway is None else gateway.timeout)
 
 
 def _check_page(options: dict[str, Any]) -> None:
@@ -162,18 +171,18 @@ def _check_page(options: dict[str, Any]) -> None:
             raise BadInputError(f"--{name} belongs to the page; give --queries too")
 
 
-def _doors(
-    answerer: Answerer,
+def _route_modules(
+    query_service: QueryService,
     bank: TransitionBank,
     selection: SelectionSettings,
     gateway: GatewaySettings | None,
     options: dict[str, Any],
-) -> Iterator[Door]:
+) -> Iterator[RouteModule]:
     """Yield what adds the page and the gateway, where they are asked for."""
     if options["queries"] is not None:
-        yield explorer_door(open_studies(options["queries"], bank, selection, options))
+        yield explorer_module(open_studies(options["queries"], bank, selection, options))
     if gateway is not None:
-        yield gateway_door(answerer, gateway)
+        yield gateway_module(query_service, gateway)
 
 
 def _gateway(options: dict[str, Any]) -> GatewaySettings | None:
@@ -208,9 +217,9 @@ def _points(text: str) -> tuple[int, ...]:
 
 
 def _where(options: dict[str, Any]) -> ServeSettings:
-    """Return where to listen; an open door without a token is refused before the bank is read."""
+    """Return where to listen; a public address without a token is refused before the bank is read."""
     token = None if options["token_file"] is None else read_token(options["token_file"])
-    fence_settings(options["host"], token=token, allowed=(), body=options["max_body"])
+    guard_settings(options["host"], token=token, allowed=(), body=options["max_body"])
     return ServeSettings(
         host=options["host"],
         port=options["port"],

@@ -47,7 +47,7 @@ store_option = click.option(
 no_store_option = click.option("--no-store", is_flag=True, help="Keep no sentence embeddings between runs.")
 
 
-def says_no(command: Callable[P, R]) -> Callable[P, R]:
+def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
     """Turn a TabonError, or a disk that refuses, into one sentence on standard error and exit status 1."""
 
     @wraps(command)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tabon.cli.shared_options import says_no
+from tabon.cli.shared_options import reports_errors
 from tabon.data.cohort.audit import audit_table
 from tabon.data.cohort.datasets.simulated import write_simulated
 from tabon.data.simulate import PROMPTS, SimulationSettings
@@ -24,7 +24,7 @@ from tabon.data.simulate import PROMPTS, SimulationSettings
 @click.option("--noise", default=0.5, show_default=True, help="0 for faultless drafts, 1 for the worst.")
 @click.option("--seed", default=0, show_default=True, help="Names the cohort.")
 @click.option("--json", "as_json", is_flag=True, help="Print the audit as JSON instead.")
-@says_no
+@reports_errors
 def simulate(out: Path, **options: Any) -> None:  # noqa: ANN401
     """Write a simulated cohort: patients with known states, reports, drafts with known errors.
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from tabon.cli.shared_options import says_no
+from tabon.cli.shared_options import reports_errors
 from tabon.errors import BadInputError
 from tabon.reporting.experiment.files import plan_of, read_whole_results, tables_of, write_report
 from tabon.reporting.tables import FORMS, merge_results, render
@@ -19,7 +19,7 @@ from tabon.reporting.tables import FORMS, merge_results, render
     type=click.Path(file_okay=False, path_type=Path),
     help="Write all tables in all forms, the pictures and report.html to this folder instead.",
 )
-@says_no
+@reports_errors
 def table(results: tuple[Path, ...], form: str, only: str | None, out: Path | None) -> None:
     """Make tables from stored RESULTS; nothing is measured again.
 

@@ -76,10 +76,10 @@ def batch_size(length: int, tokens: int) -> int:
     return max(1, -(-tokens // max(1, length)))
 
 
-def one_length_batches(lots: Iterable["Tokens"], tokens: int) -> Iterator[TokenBatch]:
-    """Yield batches of about so many tokens, each as soon as it is full; positions count through the lots."""
+def one_length_batches(chunks: Iterable["Tokens"], tokens: int) -> Iterator[TokenBatch]:
+    """Yield batches of about so many tokens, each when it is full; positions count through the chunks."""
     waiting: dict[int, Alike] = {}
-    for length in _gathered(lots, waiting):
+    for length in _gathered(chunks, waiting):
         size = batch_size(length, tokens)
         while len(waiting[length].positions) >= size:
             full, waiting[length] = waiting[length].cut(size)
@@ -90,25 +90,25 @@ def one_length_batches(lots: Iterable["Tokens"], tokens: int) -> Iterator[TokenB
             yield _batch([Alike(rest.positions, np.concatenate([rest.ids, copies]))])
 
 
-def mixed_batches(lots: Iterable["Tokens"], tokens: int) -> Iterator[TokenBatch]:
+def mixed_batches(chunks: Iterable["Tokens"], tokens: int) -> Iterator[TokenBatch]:
     """Yield batches of exactly so many tokens; a sentence that is longer goes alone."""
     waiting: dict[int, Alike] = {}
-    for _ in _gathered(lots, waiting):
+    for _ in _gathered(chunks, waiting):
         while sum(alike.ids.size for alike in waiting.values()) > CHOICE * tokens:
             yield _fullest(waiting, tokens)
     while waiting:
         yield _fullest(waiting, tokens)
 
 
-def _gathered(lots: Iterable["Tokens"], waiting: dict[int, Alike]) -> Iterator[int]:
-    """Put the sentences of each lot where those of their length wait, and yield the length."""
+def _gathered(chunks: Iterable["Tokens"], waiting: dict[int, Alike]) -> Iterator[int]:
+    """Put the sentences of each chunk where those of their length wait, and yield the length."""
     start = 0
-    for lot in lots:
-        for alike in _by_length(lot, start):
+    for chunk in chunks:
+        for alike in _by_length(chunk, start):
             length = alike.ids.shape[1]
             waiting[length] = waiting[length].joined(alike) if length in waiting else alike
             yield length
-        start += len(lot.lengths)
+        start += len(chunk.lengths)
 
 
 def _fullest(waiting: dict[int, Alike], tokens: int) -> TokenBatch:
@@ -135,13 +135,13 @@ def _batch(parts: list[Alike]) -> TokenBatch:
     )
 
 
-def _by_length(lot: "Tokens", start: int) -> Iterator[Alike]:
-    """Yield the sentences of each length in a lot that begins at a position."""
-    starts = np.cumsum(lot.lengths, dtype=np.int64) - lot.lengths
-    order = np.argsort(lot.lengths, kind="stable")
-    lengths, first = np.unique(lot.lengths[order], return_index=True)
+def _by_length(chunk: "Tokens", start: int) -> Iterator[Alike]:
+    """Yield the sentences of each length in a chunk that begins at a position."""
+    starts = np.cumsum(chunk.lengths, dtype=np.int64) - chunk.lengths
+    order = np.argsort(chunk.lengths, kind="stable")
+    lengths, first = np.unique(chunk.lengths[order], return_index=True)
     for length, rows in zip(lengths.tolist(), np.split(order, first[1:]), strict=False):
-        ids = lot.ids[starts[rows][:, None] + np.arange(length)]
+        ids = chunk.ids[starts[rows][:, None] + np.arange(length)]
         yield Alike(start + rows, ids.astype(np.int64))
 
 

@@ -12,7 +12,7 @@ from tabon.encoders.protocol import Encoder, EncoderFingerprint, Matrix
 LONGEST: Final = 1000  # characters of a sentence that is remembered: rows bound the memory only so
 
 
-class RememberingEncoder:
+class CachingEncoder:
     """An encoder that remembers; the oldest sentences are forgotten first."""
 
     def __init__(self, encoder: Encoder, rows: int | None = None) -> None:
@@ -20,8 +20,8 @@ class RememberingEncoder:
         self._encoder, self._rows, self._lock = encoder, rows, Lock()
         self._known: OrderedDict[str, Matrix] = OrderedDict()
         self.hits = self.misses = 0
-        if hasattr(encoder, "lot"):
-            self.lot = encoder.lot
+        if hasattr(encoder, "chunk"):
+            self.chunk = encoder.chunk
 
     @property
     def fingerprint(self) -> EncoderFingerprint:

@@ -26,7 +26,7 @@ from tabon.encoders.tokens import tokenising
 from tabon.errors import EncoderError
 
 CPU_TOKENS, GPU_TOKENS = 384, 16_384  # in a batch
-CPU_LOT, GPU_LOT = 16_384, 1 << 19  # sentences that are best encoded at once
+CPU_BATCH, GPU_BATCH = 16_384, 1 << 19  # sentences that are best encoded at once
 UNDER_WAY = 2  # batches on each GPU
 TOKEN_PROCESSES = 3  # that serve GPUs
 
@@ -57,7 +57,7 @@ class SentenceTransformerEncoder:
         self._on_gpu = self._devices != ("cpu",)
         self._tokenising = tokenising(tokenizer, TOKEN_PROCESSES if self._on_gpu else 0)
         self._tokens = GPU_TOKENS if self._on_gpu else CPU_TOKENS
-        self.lot = GPU_LOT * len(self._devices) if self._on_gpu else CPU_LOT
+        self.chunk = GPU_BATCH * len(self._devices) if self._on_gpu else CPU_BATCH
         placed = where.placed(self._model, self._devices)
         with reading(folder):
             self._forwards = tuple(
@@ -97,10 +97,10 @@ class SentenceTransformerEncoder:
         put_together = forwards[0][0].batches
         order = _order(sentences, put_together)
         with (
-            self._tokenising.ahead([sentences[place] for place in order.tolist()]) as lots,
+            self._tokenising.ahead([sentences[place] for place in order.tolist()]) as chunks,
             self._workers() as (pool, under_way),
         ):
-            batches = put_together(lots, tokens)
+            batches = put_together(chunks, tokens)
             work = (_Work(*placed, batch) for placed, batch in zip(cycle(forwards), batches, strict=False))
             for positions, vectors in in_order(pool, self._run, work, under_way):
                 rows[order[positions]] = vectors

@@ -39,7 +39,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Tokenising:
-    """A way to make tokens, and how many lots it makes side by side."""
+    """A way to make tokens, and how many chunks it makes side by side."""
 
     work: Callable[[list[str]], Tokens]
     side_by_side: int
@@ -47,9 +47,9 @@ class Tokenising:
     @contextmanager
     def ahead(self, sentences: list[str]) -> Iterator[Iterator[Tokens]]:
         """Give the sentences' tokens in order, some thousands at a time and made ahead."""
-        lots = (sentences[start : start + AT_ONCE] for start in range(0, len(sentences), AT_ONCE))
+        chunks = (sentences[start : start + AT_ONCE] for start in range(0, len(sentences), AT_ONCE))
         with ThreadPoolExecutor(self.side_by_side) as pool:
-            yield in_order(pool, self.work, lots, ahead=2 * self.side_by_side)
+            yield in_order(pool, self.work, chunks, ahead=2 * self.side_by_side)
 
 
 def tokenising(tokenizer: Any, processes: int) -> Tokenising:  # noqa: ANN401  # a tokenizers.Tokenizer

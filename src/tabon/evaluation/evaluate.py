@@ -20,7 +20,7 @@ from tabon.evaluation.statistics import benjamini_hochberg, holm, patient_rows
 from tabon.metrics.protocol import Metric
 from tabon.metrics.store import MeasurementStore
 
-Told = Callable[[str], None]  # hears what is being measured
+OnProgress = Callable[[str], None]  # a progress callback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ def evaluate(
     *,
     missing: Mapping[str, str] | None = None,
     store: MeasurementStore | None = None,
-    told: Told = lambda _: None,
+    on_progress: OnProgress = lambda _: None,
 ) -> Results:
     """Measure every draft once and compare every method with the random pick and the oracle."""
     methods = _methods(runs)
@@ -67,7 +67,7 @@ def evaluate(
     cells: list[Cell] = []
     scores: dict[str, str] = {}
     curves: list[dict[str, Any]] = []
-    for part, tables in _tables(runs, metrics, settings, number, store, told):
+    for part, tables in _tables(runs, metrics, settings, number, store, on_progress):
         found = [replace(cell, section=part) for cell in compare(tables, list(methods), chance)]
         scores |= {score.name: tables[0].measured.signature for score in tables[0].measured.scores}
         cells += found
@@ -128,13 +128,13 @@ def _tables(  # what is measured, for whom and where it is kept
     settings: EvaluationSettings,
     number: Mapping[str, int],
     store: MeasurementStore | None,
-    told: Told,
+    on_progress: OnProgress,
 ) -> Iterator[tuple[Part, list[RunTable]]]:
     """Yield the runs' tables of one metric in one part at a time."""
     for part in PARTS:
         studies = [eligible(run.cases.cases, part) for run in runs]
         for measure in _measures(part, metrics, store) if all(studies) else ():
-            told(f"measuring {part}")
+            on_progress(f"measuring {part}")
             measured = [found for found in map(measure, studies) if found is not None]
             if len(measured) == len(runs):
                 yield (

@@ -109,7 +109,7 @@ def write_results(path: Path, results: Results) -> None:
 
 def read_results(path: Path) -> Results:
     """Read results back; what is not whole is refused."""
-    results = read_typed(Results, path, form=FORMAT, what="results file", way_out="evaluate again")
+    results = read_typed(Results, path, form=FORMAT, what="results file", hint="evaluate again")
     if not results.runs:
         raise BadInputError(f"{path} is not a whole results file (it has no runs); evaluate again")
     return results

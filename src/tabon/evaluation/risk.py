@@ -1,4 +1,4 @@
-"""What is kept at what risk, when the strangest picks are left out."""
+"""What is kept at what risk, when the least plausible picks are left out."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ POINTS = 10
 
 
 def risk_of(picks: Picks, cases: Sequence[Case], measured: Measured, score: str) -> RiskCoverage:
-    """Return the mean loss (1 - score) of the least strange picks, for each tenth of the cases.
+    """Return the mean loss (1 - score) of the most plausible picks, for each tenth of the cases.
 
     A case's strangeness is the distance of its pick, a section on average; cases without a pick are left out.
     """

@@ -1,4 +1,4 @@
-"""Drafts by the lot, through a provider's batch mode: asked once, found again by name, matched by key.
+"""Drafts by the batch, through a provider's batch mode: asked once, found again by name, matched by key.
 
 A batch job may take a day, so the run must be able to die at any moment. A
 ledger beside the journal says which drafts were asked for in which job. Its
@@ -19,10 +19,10 @@ from uuid import uuid4
 
 from tabon.errors import BadInputError, GenerationError, TryAgainError
 from tabon.generation.journal import Journal, draft_line
-from tabon.generation.ledger import Ledger, Lot, Ordered
+from tabon.generation.ledger import DraftBatch, Ledger, Ordered
 from tabon.generation.prices import Budget
 from tabon.generation.protocol import Answer, Reach, Request, answer_of
-from tabon.generation.providers.failures import UNREADABLE, Door, ask
+from tabon.generation.providers.failures import UNREADABLE, Provider, ask
 from tabon.generation.runner import Progress, Task
 
 State = Literal["running", "done", "failed", "expired", "cancelled"]
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class BatchProvider(Protocol):
-    """A model that writes drafts by the lot."""
+    """A model that writes drafts by the batch."""
 
     @property
     def model(self) -> str:
@@ -65,8 +65,8 @@ class BatchProvider(Protocol):
 class BatchLimits:
     """How large jobs are, how many run, and how often they are looked at."""
 
-    lot: int = 500  # drafts in a job
-    lot_bytes: int = 64 * 2**20  # of prompts and images in a job
+    batch: int = 500  # drafts in a job
+    batch_bytes: int = 64 * 2**20  # of prompts and images in a job
     jobs: int = 20  # open at once
     attempts: int = 6
     first_wait: float = 10.0  # seconds
@@ -76,8 +76,8 @@ class BatchLimits:
 
     def __post_init__(self) -> None:
         """Refuse limits that let nothing through."""
-        if min(self.lot, self.lot_bytes, self.jobs, self.attempts) < 1:
-            raise BadInputError("the size of a lot, the number of jobs and the attempts must be 1 or more")
+        if min(self.batch, self.batch_bytes, self.jobs, self.attempts) < 1:
+            raise BadInputError("the size of a batch, the number of jobs and the attempts must be 1 or more")
 
 
 class BatchRun:
@@ -109,14 +109,14 @@ class BatchRun:
         """Fetch what open jobs made, then ask for every draft that the journal lacks."""
         self._told = told
         try:
-            for lot in self._mine():
-                await self._attach(lot)
+            for batch in self._mine():
+                await self._attach(batch)
             await self._look()
             while not (self._spent_out or self._stopping.is_set()):
-                lot, requests = await asyncio.to_thread(self._fill, tasks)
+                batch, requests = await asyncio.to_thread(self._fill, tasks)
                 if not requests:
                     break
-                await self._submit(lot, requests)
+                await self._submit(batch, requests)
                 await self._wait(self._limits.jobs - 1)
             await self._wait(0)
         except _StoppedError:
@@ -125,33 +125,33 @@ class BatchRun:
             self.ledger.close()
         return self.progress
 
-    def _mine(self) -> list[Lot]:
-        """Return the open lots of this model at this address; a ledger may hold others."""
+    def _mine(self) -> list[DraftBatch]:
+        """Return the open batches of this model at this address; a ledger may hold others."""
         mine = self._provider.model, self._provider.source
-        return [lot for lot in self.ledger.open.values() if (lot.model, lot.source) == mine]
+        return [batch for batch in self.ledger.open.values() if (batch.model, batch.source) == mine]
 
-    async def _attach(self, lot: Lot) -> None:
-        """Find the job of a lot that an earlier run left open; without one its drafts are asked for anew."""
-        if lot.job is None:
-            job = await self._patiently(lambda: self._provider.find(lot.name))
-            young = min(self._limits.settling - (time.time() - lot.at), self._limits.settling)
+    async def _attach(self, batch: DraftBatch) -> None:
+        """Find the job of a batch that an earlier run left open; without one ask for its drafts anew."""
+        if batch.job is None:
+            job = await self._patiently(lambda: self._provider.find(batch.name))
+            young = min(self._limits.settling - (time.time() - batch.at), self._limits.settling)
             if job is None and young > 0:
                 await self._sleep(young)
-                job = await self._patiently(lambda: self._provider.find(lot.name))
+                job = await self._patiently(lambda: self._provider.find(batch.name))
             if job is None:
-                self.ledger.write({"step": "end", "name": lot.name, "state": "not submitted"})
+                self.ledger.write({"step": "end", "name": batch.name, "state": "not submitted"})
                 return
-            self.ledger.write({"step": "job", "name": lot.name, "job": job})
-        for ordered in lot.drafts.values():
+            self.ledger.write({"step": "job", "name": batch.name, "job": job})
+        for ordered in batch.drafts.values():
             self._budget.promise(ordered.most)
 
-    def _fill(self, tasks: Iterator[Task]) -> tuple[Lot, list[tuple[str, Request]]]:
-        """Take tasks until a lot is full; making them reads files and images."""
+    def _fill(self, tasks: Iterator[Task]) -> tuple[DraftBatch, list[tuple[str, Request]]]:
+        """Take tasks until a batch is full; making them reads files and images."""
         model, source = self._provider.model, self._provider.source
-        lot = Lot(f"tabon-{uuid4().hex}", model, source, {}, time.time())
+        batch = DraftBatch(f"tabon-{uuid4().hex}", model, source, {}, time.time())
         requests: list[tuple[str, Request]] = []
         size = 0
-        while len(requests) < self._limits.lot and size < self._limits.lot_bytes:
+        while len(requests) < self._limits.batch and size < self._limits.batch_bytes:
             task = next(tasks, None)
             if task is None:
                 break
@@ -159,33 +159,33 @@ class BatchRun:
                 self.progress.already += 1
                 continue
             digest = task.key.digest()
-            if task.key in self.ledger or digest in lot.drafts:
+            if task.key in self.ledger or digest in batch.drafts:
                 continue
             most = self._budget.reserve(task.request)
             if most is None:
                 self._spent_out = True
                 self.progress.stopped = "the next draft could pass the spend cap"
                 break
-            lot.drafts[digest] = Ordered(task.key, most)
+            batch.drafts[digest] = Ordered(task.key, most)
             requests.append((digest, task.request))
             size += _size(task.request)
-        return lot, requests
+        return batch, requests
 
-    async def _submit(self, lot: Lot, requests: list[tuple[str, Request]]) -> None:
+    async def _submit(self, batch: DraftBatch, requests: list[tuple[str, Request]]) -> None:
         """Write down what is about to be asked, submit it, and write the job's number down."""
-        self.ledger.write(lot.intent())
+        self.ledger.write(batch.intent())
         tried = False
 
         async def once() -> str:
             """Submit; a second time only where the first did not come through."""
             nonlocal tried
-            found = await self._provider.find(lot.name) if tried else None
+            found = await self._provider.find(batch.name) if tried else None
             tried = True
-            return found or await self._provider.submit(lot.name, requests)
+            return found or await self._provider.submit(batch.name, requests)
 
         job = await self._patiently(once)
-        self.ledger.write({"step": "job", "name": lot.name, "job": job})
-        self._count_missing(self._missing - lot.drafts.keys())
+        self.ledger.write({"step": "job", "name": batch.name, "job": job})
+        self._count_missing(self._missing - batch.drafts.keys())
 
     async def _wait(self, most_open: int) -> None:
         """Look at the jobs, less and less often, until few enough are open."""
@@ -197,12 +197,12 @@ class BatchRun:
 
     async def _look(self) -> bool:
         """Look at each open job once; tell whether one had ended."""
-        ended = [await self._collect(lot) for lot in self._mine()]
+        ended = [await self._collect(batch) for batch in self._mine()]
         return any(ended)
 
-    async def _collect(self, lot: Lot) -> bool:
+    async def _collect(self, batch: DraftBatch) -> bool:
         """Keep what a job made, if it has ended."""
-        job = str(lot.job)
+        job = str(batch.job)
         try:
             state = await self._patiently(lambda: self._provider.state(job))
             if state == "running":
@@ -213,31 +213,31 @@ class BatchRun:
                 f"batch job {job} cannot be fetched: {error}; if it is gone for good, remove "
                 f"{self.ledger.path} and its drafts are asked for again"
             ) from None
-        await asyncio.to_thread(self._keep, lot, rows)
-        self.ledger.write({"step": "end", "name": lot.name, "state": state})
+        await asyncio.to_thread(self._keep, batch, rows)
+        self.ledger.write({"step": "end", "name": batch.name, "state": state})
         if self._told is not None:
             self._told(self.progress)
         return True
 
-    def _keep(self, lot: Lot, rows: list[tuple[str, Answer]]) -> None:
+    def _keep(self, batch: DraftBatch, rows: list[tuple[str, Answer]]) -> None:
         """Journal each row under its own key, once; count the drafts that did not come."""
-        waiting = {key: it for key, it in lot.drafts.items() if it.key not in self._journal}
+        waiting = {key: it for key, it in batch.drafts.items() if it.key not in self._journal}
         answers = {key: answer for key, answer in reversed(rows) if key in waiting}  # the first of a key wins
         when = datetime.now(UTC).isoformat(timespec="seconds")
         lines = [self._line(waiting[key], answer, when) for key, answer in answers.items()]
         if lines:
             self._journal.append(lines)
-        for key, ordered in lot.drafts.items():
+        for key, ordered in batch.drafts.items():
             if key not in answers:
                 self._budget.release(ordered.most)
         self.progress.kept += len(lines)
         self.progress.spent = self._budget.spent
         self.progress.outcomes.update(answer.outcome for answer in answers.values())
         self._count_missing(self._missing | (waiting.keys() - answers.keys()))
-        strangers = sum(key not in lot.drafts for key, _ in rows)
+        strangers = sum(key not in batch.drafts for key, _ in rows)
         if strangers:
             raise GenerationError(
-                f"batch job {lot.job} holds {strangers} results under keys that were not asked for; the "
+                f"batch job {batch.job} holds {strangers} results under keys that were not asked for; the "
                 "others are kept. Check the job at the provider; to ask for the rest anew, remove "
                 f"{self.ledger.path}"
             )
@@ -283,7 +283,7 @@ def _size(request: Request) -> int:
     return len(request.prompt) + image
 
 
-async def call(door: Door, send: Callable[[], Awaitable[T]]) -> T:
+async def call(provider: Provider, send: Callable[[], Awaitable[T]]) -> T:
     """Make one call that returns no draft; failures are said as they are for drafts.
 
     Raises:
@@ -297,20 +297,22 @@ async def call(door: Door, send: Callable[[], Awaitable[T]]) -> T:
         got.append(result)
         return {"outcome": "ok"}
 
-    await ask(door, send, read)
+    await ask(provider, send, read)
     if not got:
-        raise TryAgainError(f"{door.host} answered a batch call for {door.model} with what cannot be read")
+        raise TryAgainError(
+            f"{provider.host} answered a batch call for {provider.model} with what cannot be read"
+        )
     return got[0]
 
 
-def read_rows(door: Door, data: bytes) -> list[dict[str, Any]]:
+def read_rows(provider: Provider, data: bytes) -> list[dict[str, Any]]:
     """Read a file of results; one that is not whole is to be fetched again."""
     try:
         rows = [json.loads(line, parse_constant=str) for line in data.splitlines() if line.strip()]
     except (ValueError, RecursionError):
         rows = None
     if rows is None or not all(isinstance(row, dict) for row in rows):
-        raise TryAgainError(f"a file of results for {door.model} could not be read whole")
+        raise TryAgainError(f"a file of results for {provider.model} could not be read whole")
     return rows
 
 

@@ -20,7 +20,7 @@ class Ordered:
 
 
 @dataclass(slots=True)
-class Lot:
+class DraftBatch:
     """The drafts of one job."""
 
     name: str
@@ -45,13 +45,13 @@ class Ledger(RecordFile):
 
     def __init__(self, path: Path) -> None:
         """Open or create a ledger and read which jobs are open."""
-        self.open: dict[str, Lot] = {}
+        self.open: dict[str, DraftBatch] = {}
         super().__init__(path)
 
     def __contains__(self, key: DraftKey) -> bool:
         """Whether a draft is being waited for."""
         digests = {key.digest()} | ({key.old_digest()} if key.source is None else set())
-        return any(not digests.isdisjoint(lot.drafts) for lot in self.open.values())
+        return any(not digests.isdisjoint(batch.drafts) for batch in self.open.values())
 
     def __len__(self) -> int:
         """Count the open jobs."""
@@ -62,11 +62,11 @@ class Ledger(RecordFile):
         self.append([record_line(record)])
 
     def _remember(self, record: Mapping[str, Any]) -> None:
-        """Follow one line: an intent opens a lot, a job numbers it, an end closes it."""
+        """Follow one line: an intent opens a batch, a job numbers it, an end closes it."""
         if record["step"] == "intent":
             by_key = dict(_ordered(draft) for draft in record["drafts"])
             facts = record["name"], record["model"], record.get("source")
-            self.open[record["name"]] = Lot(*facts, by_key, float(record["at"]))
+            self.open[record["name"]] = DraftBatch(*facts, by_key, float(record["at"]))
         elif record["step"] == "job":
             self.open[record["name"]].job = record["job"]
         else:
@@ -74,7 +74,7 @@ class Ledger(RecordFile):
 
 
 def _ordered(draft: Mapping[str, Any]) -> tuple[str, Ordered]:
-    """Read a draft of a lot, and the digest that it was sent under."""
+    """Read a draft of a batch, and the digest that it was sent under."""
     fields = {"seed": draft.get("seed"), "source": None, **draft["key"]}
     key = DraftKey(**fields | {"parameters": Parameters(**fields["parameters"])})
     if not can_be_kept(key) or not 0 <= draft["most"] < inf:

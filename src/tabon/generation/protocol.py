@@ -78,7 +78,7 @@ def token_count(value: object) -> int | None:
     return value if is_number and 0 <= value <= MOST_TOKENS else None  # type: ignore[operator,return-value]
 
 
-class Reached(Protocol):
+class Endpoint(Protocol):
     """Something that requests go to."""
 
     @property
@@ -97,7 +97,7 @@ class Reached(Protocol):
         """Let connections and processes go."""
 
 
-class Generator(Reached, Protocol):
+class Generator(Endpoint, Protocol):
     """A model that writes drafts."""
 
     async def generate(self, request: Request) -> Answer:

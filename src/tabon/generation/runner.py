@@ -207,18 +207,18 @@ class _Writer:
         while not (self._done and not self._waiting):
             await self._wake.wait()
             self._wake.clear()
-            lot, self._waiting = self._waiting, []
-            if lot:
-                await self._write(lot)
+            batch, self._waiting = self._waiting, []
+            if batch:
+                await self._write(batch)
 
-    async def _write(self, lot: list[tuple[bytes, "asyncio.Future[None]"]]) -> None:
-        """Write one lot and wake those who wait for it."""
+    async def _write(self, batch: list[tuple[bytes, "asyncio.Future[None]"]]) -> None:
+        """Write one batch and wake those who wait for it."""
         failure: Exception | None = None
         try:
-            await asyncio.to_thread(self._journal.append, [line for line, _ in lot])
+            await asyncio.to_thread(self._journal.append, [line for line, _ in batch])
         except Exception as error:  # noqa: BLE001  # whoever waits raises it
             failure = error
-        for _, kept in lot:
+        for _, kept in batch:
             if kept.done():
                 continue
             if failure is None:

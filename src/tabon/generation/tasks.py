@@ -11,7 +11,7 @@ from tabon.errors import BadInputError
 from tabon.generation.images import encode_image
 from tabon.generation.journal import DraftKey
 from tabon.generation.prompts import Examples, Prompt, fill
-from tabon.generation.protocol import Parameters, Reach, Reached, Request
+from tabon.generation.protocol import Endpoint, Parameters, Reach, Request
 from tabon.generation.runner import Task
 from tabon.text.records import transition_from_record
 
@@ -33,7 +33,7 @@ class Asking:
     images: Path | None = None  # the folder that image paths of the cohort are relative to; None sends none
 
 
-def check_egress(cohort: Path, generator: Reached) -> None:
+def check_egress(cohort: Path, generator: Endpoint) -> None:
     """Refuse to send a cohort's reports where its data set does not let them go."""
     policy = read_cohort(cohort)["egress"]
     if generator.reach not in ALLOWED[policy]:
@@ -95,7 +95,7 @@ def count_studies(cohort: Path, split: str, asking: Asking) -> int:
 
 
 def tasks(
-    cohort: Path, split: str, generator: Reached, asking: Asking, left_out: list[str]
+    cohort: Path, split: str, generator: Endpoint, asking: Asking, left_out: list[str]
 ) -> Iterator[Task]:
     """Yield a task for every study, prompt and sample, made when its turn comes.
 
@@ -123,7 +123,7 @@ def draft_seed(seed: int, study: str, sample: int) -> int:
     return (int.from_bytes(digest[:4], "big") + sample) % 2**31
 
 
-def _key(study: str, generator: Reached, prompt: Prompt, request: Request, sample: int) -> DraftKey:
+def _key(study: str, generator: Endpoint, prompt: Prompt, request: Request, sample: int) -> DraftKey:
     """Return what the draft is kept under."""
     return DraftKey(
         study=study,

@@ -197,20 +197,20 @@ def built_file(
     progress: Progress | None = None,
 ) -> BankFile:
     """Split, embed and keep training transitions; the bytes do not depend on where the spools are."""
-    gathered = _Gathered(open_spool)
+    draft_set = _Gathered(open_spool)
     for transition in transitions:
-        gathered.add(transition)
-    gathered.check()
-    table = embed(gathered.numbers, encoder, store=store, progress=progress)
+        draft_set.add(transition)
+    draft_set.check()
+    table = embed(draft_set.numbers, encoder, store=store, progress=progress)
     rank = np.empty(len(table.sentences), dtype=np.int32)
-    rank[[gathered.numbers[sentence] for sentence in table.sentences]] = np.arange(len(rank))
-    pairs = gathered.pairs(rank)
+    rank[[draft_set.numbers[sentence] for sentence in table.sentences]] = np.arange(len(rank))
+    pairs = draft_set.pairs(rank)
     facts = {
         "format": BANK_FORMAT,
         "fingerprint": asdict(Fingerprint.of(encoder)),
         "zero_shares": zero_shares(table.vectors, pairs),
     }
-    parts = array_parts(table, pairs, gathered.provenance(), gathered.patients())
+    parts = array_parts(table, pairs, draft_set.provenance(), draft_set.patients())
     return bank_file(facts, dict(parts))
 
 

@@ -146,19 +146,19 @@ def _encode(
     store: SentenceStore | None,
     progress: Progress | None,
 ) -> None:
-    """Encode rows some thousands at a time, and keep each lot before the next.
+    """Encode rows some thousands at a time, and keep each chunk before the next.
 
-    Several lots are of like length each, which lets an encoder fill its batches.
+    Several chunks are of like length each, which lets an encoder fill its batches.
     """
-    size = int(getattr(encoder, "lot", ENCODE_AT_ONCE))
+    size = int(getattr(encoder, "chunk", ENCODE_AT_ONCE))
     if len(missing) > size:
         missing = sorted(missing, key=lambda row: len(table.sentences[row]))
     for start in range(0, len(missing), size):
         rows = missing[start : start + size]
-        lot = [table.sentences[row] for row in rows]
-        vectors = checked_rows(encoder.encode(lot), len(lot), encoder.fingerprint.dimension)
+        chunk = [table.sentences[row] for row in rows]
+        vectors = checked_rows(encoder.encode(chunk), len(chunk), encoder.fingerprint.dimension)
         if store is not None:
-            store.write(encoder.fingerprint, lot, vectors)
+            store.write(encoder.fingerprint, chunk, vectors)
         table.vectors[rows] = vectors
         if progress is not None:
-            progress(start + len(lot), len(missing))
+            progress(start + len(chunk), len(missing))

@@ -65,7 +65,7 @@ def transitions(
         n, m, pairs = stack
         ids = np.concatenate([prior.stack(pairs, n), current.stack(pairs, m)], axis=1)
         space = own.__dict__.setdefault("space", _Workspace())
-        rows = space.gathered(vectors, ids)
+        rows = space.draft_set(vectors, ids)
         cost = cosine_cost(prior=rows[:, :n], current=rows[:, n:])
         kept = _kept(cost)
         for distance, units, none in zip(distances, directions, zero, strict=True):
@@ -87,7 +87,7 @@ class _Workspace:
         """Begin with none; it grows with the largest stack."""
         self._rows, self._sums = np.empty(0, dtype=np.float32), np.empty(0, dtype=np.float32)
 
-    def gathered(self, vectors: Matrix, ids: Ids) -> Matrix:
+    def draft_set(self, vectors: Matrix, ids: Ids) -> Matrix:
         """Return the rows of a table, (..., d); they last until the next call."""
         shape = (*ids.shape, vectors.shape[1])
         if self._rows.size < prod(shape):

@@ -9,7 +9,7 @@ import numpy as np
 from tabon._internal.blob_store import BlobStore
 from tabon.metrics.protocol import Metric, Pair, Statistics
 
-LOT = 512  # pairs that are measured and kept in one step
+BATCH = 512  # pairs that are measured and kept in one step
 Progress = Callable[[int, int], None]
 
 
@@ -59,12 +59,12 @@ def measure_pairs(
     distinct = list(dict.fromkeys(pairs))
     rows = store.read(metric, distinct) if store else {}
     missing = [pair for pair in distinct if pair not in rows]
-    for start in range(0, len(missing), LOT):
-        lot = missing[start : start + LOT]
-        measured = metric.measure(lot)
+    for start in range(0, len(missing), BATCH):
+        batch = missing[start : start + BATCH]
+        measured = metric.measure(batch)
         if store:
-            store.write(metric, lot, measured)
-        rows.update(zip(lot, measured, strict=True))
+            store.write(metric, batch, measured)
+        rows.update(zip(batch, measured, strict=True))
         if progress:
-            progress(min(start + LOT, len(missing)), len(missing))
+            progress(min(start + BATCH, len(missing)), len(missing))
     return np.array([rows[pair] for pair in pairs]).reshape(len(pairs), len(metric.statistics))

@@ -96,11 +96,11 @@ class HalfIndex:
         distances = np.empty((len(queries), k))
         rows = np.empty((len(queries), k), dtype=np.int64)
         for start in range(0, len(queries), QUERIES_AT_ONCE):
-            lot = slice(start, start + QUERIES_AT_ONCE)
-            distances[lot], rows[lot] = self._search_lot(queries[lot], k)
+            batch = slice(start, start + QUERIES_AT_ONCE)
+            distances[batch], rows[batch] = self._search_batch(queries[batch], k)
         return Neighbours(distances, rows)
 
-    def _search_lot(self, queries: Matrix, k: int) -> tuple[NDArray[np.float64], Ids]:
+    def _search_batch(self, queries: Matrix, k: int) -> tuple[NDArray[np.float64], Ids]:
         """Search for some queries in one pass: pre-select, measure again, sort, cut at k."""
         wanted = min(k, len(self.vectors))
         query, distinct = self._candidates(queries, wanted)

@@ -120,7 +120,7 @@ class Parts:
     def __init__(
         self, bank: TransitionBank, section: Section, distance: str, told: Callable[[int], None]
     ) -> None:
-        """Work out nothing yet; `told` hears how many transitions each block had."""
+        """Work out nothing yet; `told` is called with how many transitions each block had."""
         self._bank, self._section, self._distance, self._told = bank, section, distance, told
         self._number: dict[bytes, int] = {}
         self._numbers: list[int] = []

@@ -2,7 +2,7 @@
 
 Two sources. `bank`: how far each training transition is from those of all other
 patients; it needs nothing else, and asks whether a draft looks like a real
-transition. `queries`: how strange the picks were for queries of the same
+transition. `queries`: how implausible the picks were for queries of the same
 generator with the same number of drafts; it holds the asked rate.
 """
 
@@ -107,10 +107,10 @@ def abstaining(selections: Sequence[Selection], calibration: Calibration, rate: 
     answers = []
     for selection, p in zip(selections, calibration.p(selections).tolist(), strict=True):
         known = None if np.isnan(p) else p
-        strange = known is not None and known <= rate
+        implausible = known is not None and known <= rate
         answers.append(
             replace(selection, p=known, selected=None, abstained="implausible")
-            if strange
+            if implausible
             else replace(selection, p=known)
         )
     return answers
@@ -215,5 +215,5 @@ def read_calibration(path: Path) -> Calibration:
         path,
         form=FORMAT,
         what="calibration",
-        way_out="make it again with `tabon calibrate`",
+        hint="make it again with `tabon calibrate`",
     )

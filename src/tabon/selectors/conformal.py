@@ -1,6 +1,6 @@
-"""How strange is the pick? Conformal p-values, and what is kept at what risk.
+"""How implausible is the pick? Conformal p-values, and what is kept at what risk.
 
-A p-value is the share of calibration cases at least as strange as the case at
+A p-value is the share of calibration cases at least as implausible as the case at
 hand. For a case that is exchangeable with them, P(p ≤ a) ≤ a, so abstaining
 where p ≤ a happens in a share a of such cases. It says nothing of other data.
 """
@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 
 def conformal_p(distances: Array, calibration: Array) -> Array:
-    """P = (1 + #{calibration ≥ d}) / (n + 1), ties counted as at least as strange.
+    """P = (1 + #{calibration ≥ d}) / (n + 1), ties counted as at least as implausible.
 
     >>> conformal_p(np.array([0.5, 9.0]), np.array([0.1, 0.5, 0.7])).tolist()
     [0.75, 0.25]
@@ -27,7 +27,7 @@ def conformal_p(distances: Array, calibration: Array) -> Array:
 def best_of_p(p: Array, num_candidates: NDArray[np.intp]) -> Array:
     """P of the best of K drafts from the p of that draft alone.
 
-    The pick is the least strange of K, so its p is the largest of K. Were the
+    The pick is the most plausible of K, so its p is the largest of K. Were the
     drafts independent real transitions, P(largest ≤ x) = x^K. Drafts of one
     generator are alike, so this abstains too seldom rather than too often.
 
@@ -40,7 +40,7 @@ def best_of_p(p: Array, num_candidates: NDArray[np.intp]) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class RiskCoverage:
-    """The mean loss of what is kept when the strangest cases are left out."""
+    """The mean loss of what is kept when the least plausible cases are left out."""
 
     coverage: tuple[float, ...]  # ascending, up to 1
     risk: tuple[float, ...]
@@ -52,10 +52,10 @@ class RiskCoverage:
 
 
 def risk_coverage(distances: Array, losses: Array, *, points: int | None = None) -> RiskCoverage:
-    """Keep the least strange cases first; equally strange ones stand or fall together.
+    """Keep the most plausible cases first; equally plausible ones stand or fall together.
 
     Args:
-        distances: how strange each pick is.
+        distances: how implausible each pick is.
         losses: what each pick costs, such as 1 - F1.
         points: how many coverages to report, evenly spaced; all of them where it is left out.
 

@@ -1,4 +1,4 @@
-"""From settings to a selector, and from a lot of queries to lines of an output file."""
+"""From settings to a selector, and from a batch of queries to lines of an output file."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -55,8 +55,8 @@ class SelectionSettings:
     store: Path | None = None  # on the machine that answers
 
 
-class AbstainingChooser:
-    """A selector that says nothing where the pick is too strange."""
+class AbstainingSelector:
+    """A selector that abstains where the pick is implausible."""
 
     def __init__(self, chooser: Selector, calibration: Calibration | None, rate: float) -> None:
         """Take a calibration, or make one from the bank."""
@@ -78,7 +78,7 @@ def may_abstain(chooser: Selector, settings: SelectionSettings) -> Chooser:
     """Return a selector that says nothing where the settings ask for that."""
     if settings.abstain is None and settings.calibration is None:
         return chooser
-    return AbstainingChooser(chooser, settings.calibration, settings.abstain or 0.0)
+    return AbstainingSelector(chooser, settings.calibration, settings.abstain or 0.0)
 
 
 def make_selector(bank: TransitionBank, settings: SelectionSettings) -> Selector:
@@ -127,26 +127,26 @@ def _characters(query: Query) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A lot of queries with its answers: lines for the output, and lines for people."""
+    """A batch of queries with its answers: lines for the output, and lines for people."""
 
     selections: bytes  # JSON Lines
     complaints: tuple[str, ...]  # one for each query that has no answer
     queries: int
 
 
-def answer(chooser: Chooser, lot: Sequence[Query | BadLine]) -> Answered:
-    """Answer a lot of queries; one that cannot be answered does not stop the others."""
-    complaints = [_refusal(line) for line in lot if isinstance(line, BadLine)]
+def answer(chooser: Chooser, batch: Sequence[Query | BadLine]) -> Answered:
+    """Answer a batch of queries; one that cannot be answered does not stop the others."""
+    complaints = [_refusal(line) for line in batch if isinstance(line, BadLine)]
     lines = []
-    for query, found in _answers(chooser, [query for query in lot if isinstance(query, Query)]):
+    for query, found in _answers(chooser, [query for query in batch if isinstance(query, Query)]):
         if isinstance(found, Selection):
             lines.append(json.dumps({**query.facts, **found.as_record(query.id)}).encode() + b"\n")
         complaints += _complaint(query, found)
-    return Answered(b"".join(lines), tuple(complaints), len(lot))
+    return Answered(b"".join(lines), tuple(complaints), len(batch))
 
 
 def _answers(chooser: Chooser, queries: list[Query]) -> Iterator[tuple[Query, Selection | Failure]]:
-    """Answer a lot at once; where that fails, one by one, so that one query cannot stop the others."""
+    """Answer a batch at once; where that fails, one by one, so that one query cannot stop the others."""
     try:
         selections = chooser.select_many(queries)
     except (EncoderError, TransportError) as error:

@@ -71,13 +71,13 @@ class EmbeddingDistance:
 
     def between(self, drafts: Sections, rows: Ids, others: Sections, columns: Ids) -> Distances:
         """Return the set distance of each pair."""
-        lots = [
+        batches = [
             paired_distances(
                 self.name, drafts.vectors, drafts.sets.take(left), others.vectors, others.sets.take(right)
             )
-            for left, right in _lots(rows, columns)
+            for left, right in _batches(rows, columns)
         ]
-        return np.concatenate([np.zeros(0), *lots])
+        return np.concatenate([np.zeros(0), *batches])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +103,12 @@ class ScoreDistance:
         return {"metric": self.metric.signature.replace("|", ";")}
 
     def between(self, drafts: Sections, rows: Ids, others: Sections, columns: Ids) -> Distances:
-        """Return 1 - score of each pair; a distinct pair is measured once in a lot."""
-        lots = [self._measured(drafts, left, others, right) for left, right in _lots(rows, columns)]
-        return np.concatenate([np.zeros(0), *lots])
+        """Return 1 - score of each pair; a distinct pair is measured once in a batch."""
+        batches = [self._measured(drafts, left, others, right) for left, right in _batches(rows, columns)]
+        return np.concatenate([np.zeros(0), *batches])
 
     def _measured(self, drafts: Sections, rows: Ids, others: Sections, columns: Ids) -> Distances:
-        """Measure one lot: all of it in one call, so that a metric reads each text once."""
+        """Measure one batch: all of it in one call, so that a metric reads each text once."""
         candidates = {row: drafts.text(row) for row in set(rows.tolist())}
         references = {column: others.text(column) for column in set(columns.tolist())}
         place: dict[Pair, int] = {}
@@ -168,7 +168,7 @@ def written_sections(table: SentenceTable, sets: RaggedSets) -> Sections:
     )
 
 
-def _lots(rows: Ids, columns: Ids) -> Iterator[tuple[Ids, Ids]]:
-    """Cut pairs into lots of bounded size."""
+def _batches(rows: Ids, columns: Ids) -> Iterator[tuple[Ids, Ids]]:
+    """Cut pairs into batches of bounded size."""
     for start in range(0, len(rows), PAIRS_AT_ONCE):
         yield rows[start : start + PAIRS_AT_ONCE], columns[start : start + PAIRS_AT_ONCE]

@@ -106,7 +106,7 @@ def write_weights(path: Path, fitted: FittedWeights) -> None:
 def read_weights(path: Path, *, selector: str, names: Iterable[str], bank: str) -> FittedWeights:
     """Read weights back; a damaged file, another selector's or another bank's is refused."""
     fitted = read_typed(
-        FittedWeights, path, form=FORMAT, what="weights file", way_out="make it with `tabon fit`"
+        FittedWeights, path, form=FORMAT, what="weights file", hint="make it with `tabon fit`"
     )
     wanted = set(names)
     whole = all(fitted.weights.get(section, {}).keys() == wanted for section in SECTIONS)

@@ -12,17 +12,17 @@ from tabon._internal.extras import require
 from tabon.errors import ServiceError
 from tabon.explain.explanation import NEIGHBOURS
 from tabon.service.explorer.records import NOTICE
-from tabon.service.guard import App, Fence, FenceSettings
+from tabon.service.guard import App, GuardSettings, RequestGuard
 from tabon.service.metrics import CONTENT_TYPE
 from tabon.service.parsing import query_from_body
-from tabon.service.query_service import Answerer, ExplainOptions
+from tabon.service.query_service import ExplainOptions, QueryService
 from tabon.service.schemas import BANK, EXPLANATION, SELECTION, STATUS, request_body, responses
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
 MOST_NEIGHBOURS: Final = 100
-Door = Callable[["FastAPI"], None]  # adds routes: the explorer, the gateway
+RouteModule = Callable[["FastAPI"], None]  # adds routes: the explorer, the gateway
 NO_TELEMETRY: Final = {
     "tracing": False,
     "metrics": False,
@@ -32,25 +32,27 @@ NO_TELEMETRY: Final = {
 }  # FastAPI can report requests to a collector: never from here
 
 
-def fenced_app(answerer: Answerer, fence: FenceSettings, doors: Sequence[Door] = ()) -> App:
-    """Return the whole service, with the routes that its doors add, as one ASGI application."""
-    app = make_app(answerer)
-    for add in doors:
+def guarded_app(
+    query_service: QueryService, guard: GuardSettings, route_modules: Sequence[RouteModule] = ()
+) -> App:
+    """Return the whole service, with the routes that its route modules add, as one ASGI application."""
+    app = make_app(query_service)
+    for add in route_modules:
         add(app)
-    return Fence(app, fence, answerer.metrics)
+    return RequestGuard(app, guard, query_service.metrics)
 
 
-def make_app(answerer: Answerer) -> "FastAPI":
-    """Return the routes without their fence; others may be added before it is put around them."""
+def make_app(query_service: QueryService) -> "FastAPI":
+    """Return the routes without their request guard; others may be added before it is put around them."""
     require("fastapi", extra="service", feature="the HTTP service")
     from fastapi import FastAPI
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
         """Start the worker, and let it finish what waits."""
-        await asyncio.to_thread(answerer.start)
+        await asyncio.to_thread(query_service.start)
         yield
-        await asyncio.to_thread(answerer.close)
+        await asyncio.to_thread(query_service.close)
 
     app = FastAPI(
         title="tabon",
@@ -63,8 +65,8 @@ def make_app(answerer: Answerer) -> "FastAPI":
         telemetry=NO_TELEMETRY,  # type: ignore[arg-type]
     )
     _add_errors(app)
-    _add_questions(app, answerer)
-    _add_status(app, answerer)
+    _add_questions(app, query_service)
+    _add_status(app, query_service)
     return app
 
 
@@ -98,18 +100,18 @@ def _add_errors(app: "FastAPI") -> None:
     app.add_exception_handler(RequestValidationError, invalid)
 
 
-def _add_questions(app: "FastAPI", answerer: Answerer) -> None:
+def _add_questions(app: "FastAPI", query_service: QueryService) -> None:
     """Add the routes that take a query."""
     from fastapi import Query, Request, Response
 
-    limits = answerer.settings.limits
+    limits = query_service.settings.limits
     DraftNumber = Annotated[int | None, Query(ge=0, lt=limits.drafts)]  # noqa: N806
     Neighbours = Annotated[int, Query(ge=0, le=MOST_NEIGHBOURS)]  # noqa: N806
 
     async def select(request: Request) -> Response:
         """Pick one draft: the record that `tabon select` writes."""
         query = await asyncio.to_thread(query_from_body, await request.body(), limits)
-        return Response(await answerer.select(query), media_type="application/json")
+        return Response(await query_service.select(query), media_type="application/json")
 
     async def explain(
         request: Request,
@@ -118,7 +120,7 @@ def _add_questions(app: "FastAPI", answerer: Answerer) -> None:
     ) -> Response:
         """Say why a draft was picked: the record that `tabon explain --json` prints."""
         query = await asyncio.to_thread(query_from_body, await request.body(), limits)
-        found = await answerer.explain(query, ExplainOptions(draft, neighbours))
+        found = await query_service.explain(query, ExplainOptions(draft, neighbours))
         return Response(found, media_type="application/json")
 
     for path, route, schema in (("/v1/select", select, SELECTION), ("/v1/explain", explain, EXPLANATION)):
@@ -132,7 +134,7 @@ def _add_questions(app: "FastAPI", answerer: Answerer) -> None:
         )
 
 
-def _add_status(app: "FastAPI", answerer: Answerer) -> None:
+def _add_status(app: "FastAPI", query_service: QueryService) -> None:
     """Add the routes that say how the service is."""
     from fastapi import Response
 
@@ -141,7 +143,7 @@ def _add_status(app: "FastAPI", answerer: Answerer) -> None:
 
     async def bank() -> Response:
         """Say what the bank is made of: counts and its fingerprint, no text."""
-        return as_json(answerer.bank_record)
+        return as_json(query_service.bank_record)
 
     async def healthz() -> Response:
         """Say that the process answers."""
@@ -149,14 +151,14 @@ def _add_status(app: "FastAPI", answerer: Answerer) -> None:
 
     async def readyz() -> Response:
         """Say whether the golden query is still answered as at start."""
-        found = await answerer.ready()
+        found = await query_service.ready()
         if not found.ready:
             raise ServiceError(503, found.reason, "restart the service if this lasts", retry_after=1)
         return as_json({"status": "ready"})
 
     async def metrics() -> Response:
         """Give counts and times in the text format of Prometheus."""
-        return Response(answerer.metrics_text(), headers={"Content-Type": CONTENT_TYPE})
+        return Response(query_service.metrics_text(), headers={"Content-Type": CONTENT_TYPE})
 
     text = {"type": "string"}
     for path, route, answers in (

@@ -18,7 +18,7 @@ def watched_protocol(  # noqa: C901  # a class, whose base is imported here
     """Return uvicorn's HTTP/1.1, which closes connections whose client neither sends a head nor reads.
 
     Where two looks at a connection find it waiting for its client, with nothing sent, nothing read and
-    no new request between them, it is cut off. A body that does not arrive is the fence's. Where there
+    no new request between them, it is cut off. A body that does not arrive is the guard's. Where there
     are `most` connections already, a new one takes the place of the one that has waited for its client
     longest; where none waits it is cut off.
     """

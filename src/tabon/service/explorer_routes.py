@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from tabon.errors import BadInputError, ServiceError
 from tabon.generation.protocol import EncodedImage
-from tabon.service.app import Door
+from tabon.service.app import RouteModule
 from tabon.service.explorer import Page, Studies, overview_record, read_page, study_record
 from tabon.service.explorer.records import as_json
 from tabon.service.parsing import service_error
@@ -78,18 +78,18 @@ IMAGE: Final[dict[int | str, Any]] = {
 T = TypeVar("T")
 
 
-def explorer_door(studies: Studies, page: Page | None = None) -> Door:
-    """Return the door that adds the explorer of these studies; the page's files are read now."""
-    shown, desk = read_page() if page is None else page, Desk(studies)
+def explorer_module(studies: Studies, page: Page | None = None) -> RouteModule:
+    """Return the route module that adds the explorer of these studies; the page's files are read now."""
+    shown, study_cache = read_page() if page is None else page, StudyCache(studies)
 
     def add(app: "FastAPI") -> None:
         _add_page(app, shown)
-        _add_data(app, desk)
+        _add_data(app, study_cache)
 
     return add
 
 
-class Desk:
+class StudyCache:
     """Works studies out, one at a time, and keeps what was asked for last."""
 
     def __init__(self, studies: Studies) -> None:
@@ -163,7 +163,7 @@ def _add_page(app: "FastAPI", page: Page) -> None:
         )
 
 
-def _add_data(app: "FastAPI", desk: Desk) -> None:
+def _add_data(app: "FastAPI", study_cache: StudyCache) -> None:
     """Add the routes that the page asks."""
     from fastapi import Path, Response
 
@@ -171,18 +171,20 @@ def _add_data(app: "FastAPI", desk: Desk) -> None:
 
     async def explorer() -> Response:
         """Give the list of studies, with the pick of each, and the maps of the bank."""
-        return Response(await desk.ask(desk.overview), headers=NO_STORE, media_type="application/json")
+        return Response(
+            await study_cache.ask(study_cache.overview), headers=NO_STORE, media_type="application/json"
+        )
 
     async def explorer_study(number: Number) -> Response:
         """Give one study: the prior, all drafts, their distances, flags and alignments."""
-        at = desk.known(number)
-        found = await desk.ask(lambda: desk.study(at))
+        at = study_cache.known(number)
+        found = await study_cache.ask(lambda: study_cache.study(at))
         return Response(found, headers=NO_STORE, media_type="application/json")
 
     async def explorer_image(number: Number) -> Response:
         """Give the X-ray of one study, where there is one."""
-        at = desk.known(number)
-        image = await desk.ask(lambda: desk.image(at))
+        at = study_cache.known(number)
+        image = await study_cache.ask(lambda: study_cache.image(at))
         if image is None:
             raise ServiceError(404, "the study has no image that can be shown", "start with --images FOLDER")
         return Response(image.data, headers=NO_STORE, media_type=image.media_type)

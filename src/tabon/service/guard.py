@@ -1,4 +1,4 @@
-"""The fence around every route, as plain ASGI: who may ask, how much, for how long, and what is logged.
+"""The request guard around every route: who may ask, how much, for how long, and what is logged.
 
 Order: Host, Origin, token, number of requests, type and size of the body. Only
 then is a route called. The access log holds method, route, status,
@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FenceSettings:
+class GuardSettings:
     """Who may ask, and how much."""
 
     token: bytes | None = field(default=None, repr=False)
@@ -67,15 +67,15 @@ class FenceSettings:
     bodies: int = 64_000_000  # bytes of all bodies at the same time
 
 
-def fence_settings(host: str, *, token: bytes | None, allowed: Iterable[str], body: int) -> FenceSettings:
-    """Return the fence of a bind address; one that others can reach needs a token."""
+def guard_settings(host: str, *, token: bytes | None, allowed: Iterable[str], body: int) -> GuardSettings:
+    """Return the request guard of a bind address; one that others can reach needs a token."""
     if token is None and not is_loopback(host):
         raise BadInputError(
             f"{host} can be reached from other machines and no token is set; give --token-file FILE, "
             "or bind 127.0.0.1"
         )
     names = {*LOOPBACK_NAMES, host.lower().strip("[]"), *(name.lower().strip("[]") for name in allowed)}
-    return FenceSettings(token=token, hosts=frozenset(names), body=body)
+    return GuardSettings(token=token, hosts=frozenset(names), body=body)
 
 
 def is_loopback(host: str) -> bool:
@@ -113,11 +113,11 @@ class _Seen:
     whole: bool = False  # the body has arrived to its end
 
 
-class Fence:
+class RequestGuard:
     """Stands before an application."""
 
-    def __init__(self, app: App, settings: FenceSettings, metrics: Metrics) -> None:
-        """Put a fence around an application."""
+    def __init__(self, app: App, settings: GuardSettings, metrics: Metrics) -> None:
+        """Put a request guard around an application."""
         self._app, self._settings, self._metrics = app, settings, metrics
         self._running = self._working = self._bytes = 0
 
@@ -300,7 +300,7 @@ def _marked(send: Send, seen: _Seen) -> Send:
             message = {**message, "headers": [*message["headers"], *extra, id_header]}
         await send(message)
         if message.get("more_body", False):
-            await asyncio.sleep(0)  # a stream that never waits lets others run, and hears of its end
+            await asyncio.sleep(0)  # a stream that never waits lets others run, and learns of its end
 
     return marked
 

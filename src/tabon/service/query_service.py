@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Final
 
-from tabon.encoders.cache import RememberingEncoder
+from tabon.encoders.cache import CachingEncoder
 from tabon.errors import ServiceError, TabonError
 from tabon.explain.explanation import NEIGHBOURS, AnySelector, explain
 from tabon.method.bank import TransitionBank
@@ -49,7 +49,7 @@ class Ask:
     fresh: bool = False  # embed the golden sentences anew
 
 
-class Answerer:
+class QueryService:
     """Answers queries with one selector, one batch after another."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Answerer:
         *,
         chooser: Chooser | None = None,
         settings: AnswerSettings | None = None,
-        cache: RememberingEncoder | None = None,
+        cache: CachingEncoder | None = None,
     ) -> None:
         """Take a selector, and what chooses where that may abstain too."""
         self.settings = AnswerSettings() if settings is None else settings
@@ -170,12 +170,12 @@ class Answerer:
 
 def answerer_of(
     bank: TransitionBank, selection: SelectionSettings, settings: AnswerSettings | None = None
-) -> Answerer:
+) -> QueryService:
     """Make the selector that the settings name; remember sentences in memory where no store is named."""
     how = AnswerSettings() if settings is None else settings
     selector = make_selector(bank, selection)
     cache = None
     if selection.store is None and how.cached_sentences:
-        cache = RememberingEncoder(selector.encoder, how.cached_sentences)
+        cache = CachingEncoder(selector.encoder, how.cached_sentences)
         selector.encoder = cache
-    return Answerer(bank, selector, chooser=may_abstain(selector, selection), settings=how, cache=cache)
+    return QueryService(bank, selector, chooser=may_abstain(selector, selection), settings=how, cache=cache)

@@ -11,7 +11,7 @@ ERROR: Final[dict[str, Any]] = {
         "error": {
             "type": "object",
             "required": ["message"],
-            "properties": {"message": {"type": "string"}, "way_out": {"type": "string"}},
+            "properties": {"message": {"type": "string"}, "hint": {"type": "string"}},
         }
     },
 }

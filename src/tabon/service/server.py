@@ -7,10 +7,10 @@ from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
 from typing import TYPE_CHECKING
 
 from tabon._internal.extras import require
-from tabon.service.app import Door, fenced_app
+from tabon.service.app import RouteModule, guarded_app
 from tabon.service.connections import LOOK_SECONDS, watched_protocol
-from tabon.service.guard import App, fence_settings, read_token
-from tabon.service.query_service import Answerer
+from tabon.service.guard import App, guard_settings, read_token
+from tabon.service.query_service import QueryService
 
 if TYPE_CHECKING:
     import uvicorn
@@ -33,28 +33,34 @@ class ServeSettings:
 
 
 def serve(
-    answerer: Answerer, settings: ServeSettings, doors: Sequence[Door] = (), *, patience: float = 0.0
+    query_service: QueryService,
+    settings: ServeSettings,
+    route_modules: Sequence[RouteModule] = (),
+    *,
+    patience: float = 0.0,
 ) -> None:
     """Answer requests until SIGTERM or SIGINT; those in flight are finished first.
 
-    `patience` is the longest that a request of a door may take, in seconds.
+    `patience` is the longest that a request of a route module may take, in seconds.
     """
-    longest = max(answerer.settings.timeout, patience)
-    server_of(fence(answerer, settings, doors), settings, patience=longest).run()
+    longest = max(query_service.settings.timeout, patience)
+    server_of(guard(query_service, settings, route_modules), settings, patience=longest).run()
 
 
-def fence(answerer: Answerer, settings: ServeSettings, doors: Sequence[Door] = ()) -> App:
-    """Return the application with the fence of its address; an open door without a token is refused."""
+def guard(
+    query_service: QueryService, settings: ServeSettings, route_modules: Sequence[RouteModule] = ()
+) -> App:
+    """Return the guarded application; an address that others can reach needs a token."""
     token = None if settings.token_file is None else read_token(settings.token_file)
-    return fenced_app(
-        answerer,
-        fence_settings(
+    return guarded_app(
+        query_service,
+        guard_settings(
             settings.host,
             token=token,
             allowed=settings.allowed_hosts,
-            body=answerer.settings.limits.body,
+            body=query_service.settings.limits.body,
         ),
-        doors,
+        route_modules,
     )
 
 

@@ -2,13 +2,13 @@
 
 from tabon.evaluation.controls.conditions import CONDITIONS
 from tabon.evaluation.controls.runner import run_controls
-from tabon.evaluation.controls.trial import DEFAULT_SCORES, DEFAULT_SELECTORS, ControlSettings, Doors
+from tabon.evaluation.controls.trial import DEFAULT_SCORES, DEFAULT_SELECTORS, ControlSettings, Dependencies
 
 __all__ = [
     "CONDITIONS",
     "DEFAULT_SCORES",
     "DEFAULT_SELECTORS",
     "ControlSettings",
-    "Doors",
+    "Dependencies",
     "run_controls",
 ]

@@ -20,7 +20,7 @@ from tabon.evaluation.controls.banks import (
     recut,
     whole_section,
 )
-from tabon.evaluation.controls.picks import ControlSelector, Reader, as_split, in_lots
+from tabon.evaluation.controls.picks import ControlSelector, Reader, as_split, in_batches
 from tabon.evaluation.controls.shuffles import other_priors
 from tabon.evaluation.neighbour_curve import pick_with
 from tabon.evaluation.picks import NOTHING
@@ -238,7 +238,7 @@ def with_other_neighbours(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]
         store=trial.store,
         allow_bank_patients=trial.allow_bank_patients,
     )
-    found = [one for lot in in_lots(trial.queries) for one in selector.select_many(lot)]
+    found = [one for batch in in_batches(trial.queries) for one in selector.select_many(batch)]
     for count in counts:
         chosen = [replace(selection, selected=pick_with(selection, count)) for selection in found]
         signature = f"{selector.signature}|control:neighbours-{count}"

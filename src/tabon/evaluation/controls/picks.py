@@ -69,8 +69,8 @@ class ControlSelector(Selector):
         """Choose for many queries, some hundred at a time."""
         return [
             selection
-            for lot in in_lots(queries)
-            for selection in super(ControlSelector, self).select_many(lot)
+            for batch in in_batches(queries)
+            for selection in super(ControlSelector, self).select_many(batch)
         ]
 
     def batch(self, queries: Sequence[Query]) -> Batch:
@@ -90,7 +90,7 @@ def as_split(sentences: Sentences) -> Sentences:
     return sentences
 
 
-def in_lots(queries: Sequence[Query]) -> Iterator[Sequence[Query]]:
-    """Cut queries into lots of bounded size."""
+def in_batches(queries: Sequence[Query]) -> Iterator[Sequence[Query]]:
+    """Cut queries into batches of bounded size."""
     for start in range(0, len(queries), QUERIES_AT_ONCE):
         yield queries[start : start + QUERIES_AT_ONCE]

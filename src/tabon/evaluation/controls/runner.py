@@ -10,7 +10,7 @@ from tabon.evaluation.controls.compare import Outcome, cell_of
 from tabon.evaluation.controls.conditions import CURVES, Row
 from tabon.evaluation.controls.draft_scores import SomeScores, load_scores
 from tabon.evaluation.controls.factorial import generations_of
-from tabon.evaluation.controls.trial import Bench, ControlSettings, Doors
+from tabon.evaluation.controls.trial import Bench, ControlSettings, Dependencies
 from tabon.evaluation.curves import curve
 from tabon.evaluation.picks import NOTHING
 from tabon.evaluation.results import Results
@@ -18,7 +18,10 @@ from tabon.method.bank import TransitionBank
 
 
 def run_controls(
-    files: Sequence[Cases], bank: TransitionBank, settings: ControlSettings, doors: Doors | None = None
+    files: Sequence[Cases],
+    bank: TransitionBank,
+    settings: ControlSettings,
+    dependencies: Dependencies | None = None,
 ) -> Results:
     """Try every selector under every condition on the first file; the others join the factorial table.
 
@@ -26,10 +29,10 @@ def run_controls(
         files: studies with references; the second and later ones hold other drafts of the same studies.
         bank: the training transitions.
         settings: what is tried.
-        doors: encoders, stores and who is told.
+        dependencies: encoders, stores and who is told.
     """
-    bench = Bench(files[0], bank, settings, doors or Doors())
-    metrics = load_scores(settings.scores, bench.doors.measurements)
+    bench = Bench(files[0], bank, settings, dependencies or Dependencies())
+    metrics = load_scores(settings.scores, bench.dependencies.measurements)
     generations = generations_of(files) if len(files) > 1 else []
     trials, left_out = bench.trials()
     rows: list[list[Row]] = []

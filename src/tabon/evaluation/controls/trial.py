@@ -8,7 +8,7 @@ import numpy as np
 
 from tabon._internal.registry import check_name
 from tabon.encoders import Encoder, load_encoder
-from tabon.encoders.cache import RememberingEncoder
+from tabon.encoders.cache import CachingEncoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, TabonError
 from tabon.evaluation import Case, Cases
@@ -49,14 +49,14 @@ class ControlSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doors:
-    """What comes from outside: encoders that have no name, stores, and who hears how far the work is."""
+class Dependencies:
+    """What comes from outside: encoders that have no name, stores, and a progress callback."""
 
     encoder: Encoder | None = None  # the bank's; None finds it by its name
     other_encoder: Encoder | None = None  # for the encoder swap; None takes the settings' name
     store: SentenceStore | None = None
     measurements: MeasurementStore | None = None
-    told: Callable[[str], None] = field(default=lambda _: None)
+    on_progress: Callable[[str], None] = field(default=lambda _: None)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Bench:
     cases: Cases
     bank: TransitionBank
     settings: ControlSettings
-    doors: Doors
+    dependencies: Dependencies
 
     def trials(self) -> tuple[list[Trial], list[LeftOut]]:
         """Return the selectors that are tried; of the default ones those that can be loaded."""
@@ -85,11 +85,11 @@ class Bench:
 
     def rows(self, trial: Trial) -> tuple[list[Row], list[LeftOut]]:
         """Try one selector under the conditions; the right prior is always there."""
-        self.doors.told(f"{trial.selector}: right prior")
+        self.dependencies.on_progress(f"{trial.selector}: right prior")
         right = trial.right()
         found: list[Row | LeftOut] = [right]
         for name in dict.fromkeys(self.settings.conditions):
-            self.doors.told(f"{trial.selector}: {name}")
+            self.dependencies.on_progress(f"{trial.selector}: {name}")
             found += CONDITIONS[name](trial, right.picks[0])
         return [row for row in found if isinstance(row, Row)], [
             row for row in found if isinstance(row, LeftOut)
@@ -103,7 +103,7 @@ class Bench:
         number, weights = self._patients(self.cases.cases)
         found: list[Outcome | LeftOut] = []
         for table in part_tables(self.cases.cases, metrics, states=STATE in self.settings.scores):
-            self.doors.told(f"comparing {table.part}")
+            self.dependencies.on_progress(f"comparing {table.part}")
             judge = Judge(table, number, weights)
             for of_one in tried:
                 found += judge.outcomes(of_one)
@@ -127,7 +127,7 @@ class Bench:
 
     def _by_prior(self, generation: Generation, trials: Sequence[Trial]) -> dict[str, Row]:
         """Return the rows of one generation that differ in the prior alone, by name."""
-        self.doors.told(f"drafts of {generation.name}")
+        self.dependencies.on_progress(f"drafts of {generation.name}")
         queries = tuple(case.query for case in generation.cases)
         rows: list[Row | LeftOut] = []
         for trial in trials:
@@ -145,7 +145,7 @@ class Bench:
             encoder=self._encoder,
             reader=self._reader,
             other_encoder=lambda: self._other_encoder,
-            store=self.doors.store,
+            store=self.dependencies.store,
             seed=self.settings.seed,
             shuffles=self.settings.shuffles,
             allow_bank_patients=self.settings.allow_bank_patients,
@@ -159,16 +159,16 @@ class Bench:
         return number, bootstrap_weights(len(everyone), self.settings.resamples, rng)
 
     @cached_property
-    def _encoder(self) -> RememberingEncoder:
+    def _encoder(self) -> CachingEncoder:
         """Return the bank's encoder."""
-        return RememberingEncoder(bank_encoder(self.bank, self.doors.encoder))
+        return CachingEncoder(bank_encoder(self.bank, self.dependencies.encoder))
 
     @cached_property
-    def _other_encoder(self) -> RememberingEncoder:
+    def _other_encoder(self) -> CachingEncoder:
         """Return the encoder of the swap."""
         usual = "minilm" if self.bank.fingerprint["encoder"] == "hashing" else "hashing"
-        return RememberingEncoder(
-            self.doors.other_encoder or load_encoder(self.settings.other_encoder or usual)
+        return CachingEncoder(
+            self.dependencies.other_encoder or load_encoder(self.settings.other_encoder or usual)
         )
 
     @cached_property

@@ -140,7 +140,7 @@ class _Child:
         self._process = process
         self._model = model
         self.waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
-        self.heard = asyncio.get_running_loop().time()
+        self.on_text = asyncio.get_running_loop().time()
         self.gone = False
         self._reading = asyncio.create_task(self._read())
 
@@ -189,7 +189,7 @@ class _Child:
         future = self.waiting.pop(record["id"], None) if record else None
         if record is None or future is None:
             return False
-        self.heard = asyncio.get_running_loop().time()
+        self.on_text = asyncio.get_running_loop().time()
         if not future.done():
             future.set_result(record)
         return True
@@ -271,7 +271,7 @@ class CommandGenerator:
         begun = loop.time()
         try:
             while not step.done():
-                left = max(begun, child.heard) + self._timeout - loop.time()
+                left = max(begun, child.on_text) + self._timeout - loop.time()
                 if left <= 0:
                     await child.stop(grace=0.0)
                     raise TryAgainError(f"{self.model} was silent for {self._timeout:g} s and was killed")

@@ -69,7 +69,7 @@ class _Watched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class Provider:
     """A provider's address and name, and which errors its client raises."""
 
     model: str  # as it is journaled
@@ -208,12 +208,12 @@ def http_client(base_url: str, *, extra: str) -> Any:  # noqa: ANN401  # an http
 
 
 async def ask(
-    door: Door, call: Callable[[], Awaitable[Any]], read: Callable[[Any], Mapping[str, Any]]
+    provider: Provider, call: Callable[[], Awaitable[Any]], read: Callable[[Any], Mapping[str, Any]]
 ) -> Answer:
     """Make one call; return its answer, or raise TryAgainError or GenerationError.
 
     Args:
-        door: whom the call goes to.
+        provider: whom the call goes to.
         call: sends the request through the official client.
         read: takes what the client returned apart, into the fields of an answer.
 
@@ -221,25 +221,25 @@ async def ask(
         TryAgainError: nothing came back, or the provider asked to wait.
         GenerationError: the provider will not answer this.
     """
-    watched = _Watched(door.most)
-    no_answer: tuple[type[Exception], ...] = (*door.failed, *UNREADABLE)
+    watched = _Watched(provider.most)
+    no_answer: tuple[type[Exception], ...] = (*provider.failed, *UNREADABLE)
     failure: TryAgainError | GenerationError | None = None
     token = _watched.set(watched)
     try:
-        async with asyncio.timeout(door.timeout):
+        async with asyncio.timeout(provider.timeout):
             result = await call()
         if not watched.cut:
             return answer_of(read(result), body_of(watched.responses[-1]))
     except TimeoutError:
-        failure = TryAgainError(f"{door.model} did not answer within {door.timeout:g} s")
-    except door.lost as error:
-        failure = TryAgainError(f"the connection to {door.host} failed ({type(error).__name__})")
+        failure = TryAgainError(f"{provider.model} did not answer within {provider.timeout:g} s")
+    except provider.lost as error:
+        failure = TryAgainError(f"the connection to {provider.host} failed ({type(error).__name__})")
     except no_answer as error:
         failure = (
             None
             if watched.responses
             else GenerationError(
-                f"the client for {door.model} did not send the request ({type(error).__name__}); "
+                f"the client for {provider.model} did not send the request ({type(error).__name__}); "
                 "check the parameters"
             )
         )
@@ -248,14 +248,15 @@ async def ask(
     last: Any = watched.responses[-1] if watched.responses else None
     if watched.cut and last.is_success and _is_compressed(last):
         failure = GenerationError(
-            f"{door.host} compresses its answers though it was asked not to; switch that off in the server"
+            f"{provider.host} compresses its answers though it was asked not to; "
+            "switch that off in the server"
         )
     if failure is not None:
         raise failure  # out here, so that it carries no trace of what the client said
-    return settle(door, last)
+    return settle(provider, last)
 
 
-def settle(door: Door, response: Any) -> Answer:  # noqa: ANN401  # an httpx2.Response
+def settle(provider: Provider, response: Any) -> Answer:  # noqa: ANN401  # an httpx2.Response
     """Say what a response means that is not an answer; a 2xx may have been billed, so it is kept."""
     status, body = response.status_code, body_of(response)
     if response.is_success:
@@ -264,21 +265,23 @@ def settle(door: Door, response: Any) -> Answer:  # noqa: ANN401  # an httpx2.Re
     what = f"HTTP {status}{''.join(f', {code}' for code in codes)}"
     if (status in TRY_AGAIN or status >= FIRST_SERVER_ERROR) and not OUT_OF_MONEY & set(codes):
         wait = retry_after(response.headers, body)
-        raise TryAgainError(f"{door.model} cannot answer now ({what})", retry_after=wait)
-    raise GenerationError(f"{_refusal(door, status, set(codes))} ({what})")
+        raise TryAgainError(f"{provider.model} cannot answer now ({what})", retry_after=wait)
+    raise GenerationError(f"{_refusal(provider, status, set(codes))} ({what})")
 
 
-def _refusal(door: Door, status: int, codes: set[str]) -> str:
+def _refusal(provider: Provider, status: int, codes: set[str]) -> str:
     """Say in one sentence why a provider will not answer, and the way out."""
     if OUT_OF_MONEY & codes:
-        return f"the account for {door.model} has no credit left; add credit or use another key"
+        return f"the account for {provider.model} has no credit left; add credit or use another key"
     if status in {401, 403} or KEY_CODES & codes:
-        return f"the key was not accepted for {door.model}; set {door.key_name} to a key that may use it"
+        return (
+            f"the key was not accepted for {provider.model}; set {provider.key_name} to a key that may use it"
+        )
     if status == 404:  # noqa: PLR2004
-        return f"{door.host} does not know {door.model}; {door.missing}"
+        return f"{provider.host} does not know {provider.model}; {provider.missing}"
     if status in {400, 413, 422}:
-        return f"{door.model} does not take this request; check the parameters and the size of the image"
-    return f"{door.host} gave an answer for {door.model} that was not expected; check the base URL"
+        return f"{provider.model} does not take this request; check the parameters and the size of the image"
+    return f"{provider.host} gave an answer for {provider.model} that was not expected; check the base URL"
 
 
 def body_of(response: Any) -> Any:  # noqa: ANN401  # an httpx2.Response, and whatever JSON it holds

@@ -14,7 +14,7 @@ from typing import Any
 
 from tabon.generation.batches import State, answer_from, call, read_rows
 from tabon.generation.protocol import Answer, Request
-from tabon.generation.providers.failures import Door
+from tabon.generation.providers.failures import Provider
 from tabon.generation.providers.gemini import SEEDS, GeminiGenerator, read
 
 TRANSFER_TIMEOUT = 900.0  # seconds for a file to go up or come down
@@ -74,15 +74,15 @@ class GeminiBatch(GeminiGenerator):
     """A Gemini model behind Google's batch interface."""
 
     @property
-    def _transfer(self) -> Door:
-        """Return the door for whole files."""
-        timeout = max(self._door.timeout, TRANSFER_TIMEOUT)
-        return replace(self._job_door, timeout=timeout, most=TRANSFER_BYTES)
+    def _transfer(self) -> Provider:
+        """Return the provider for whole files."""
+        timeout = max(self._provider.timeout, TRANSFER_TIMEOUT)
+        return replace(self._job_provider, timeout=timeout, most=TRANSFER_BYTES)
 
     @property
-    def _job_door(self) -> Door:
-        """Return the door for jobs."""
-        return replace(self._door, missing=f"or no such job or file; {self._door.missing}")
+    def _job_provider(self) -> Provider:
+        """Return the provider for jobs."""
+        return replace(self._provider, missing=f"or no such job or file; {self._provider.missing}")
 
     async def submit(self, name: str, requests: Sequence[tuple[str, Request]]) -> str:
         """Send the file up, then start a job with our name; return the job's id."""
@@ -93,7 +93,7 @@ class GeminiBatch(GeminiGenerator):
             self._transfer, lambda: self._client.aio.files.upload(file=BytesIO(data), config=upload)
         )
         job = await call(
-            self._job_door,
+            self._job_provider,
             lambda: self._client.aio.batches.create(
                 model=self._model_id,
                 src=self._types.BatchJobSource(file_name=file.name),
@@ -129,7 +129,7 @@ class GeminiBatch(GeminiGenerator):
         data = await call(
             self._transfer, lambda: self._client.aio.files.download(file=str(job.dest.file_name))
         )
-        rows = read_rows(self._door, data)
+        rows = read_rows(self._provider, data)
         return [
             (str(row.get("key")), answer_from(row["response"], self._read))
             for row in rows
@@ -142,4 +142,4 @@ class GeminiBatch(GeminiGenerator):
 
     async def _job(self, job_id: str) -> Any:  # noqa: ANN401  # an optional import's type
         """Ask after a job."""
-        return await call(self._job_door, lambda: self._client.aio.batches.get(name=job_id))
+        return await call(self._job_provider, lambda: self._client.aio.batches.get(name=job_id))

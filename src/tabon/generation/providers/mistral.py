@@ -7,7 +7,7 @@ from typing import Any
 from tabon._internal.extras import require
 from tabon.generation.protocol import Answer, Outcome, Reach, Request
 from tabon.generation.providers.failures import (
-    Door,
+    Provider,
     ask,
     check_address,
     check_key,
@@ -71,7 +71,7 @@ class MistralGenerator:
         check_address(self.model, address)
         check_key(self.model, api_key, KEY_NAME)
         self.source = None if source_of(address) == BASE_URL else source_of(address)
-        self._door = Door(
+        self._provider = Provider(
             model=self.model,
             base_url=address,
             key_name=KEY_NAME,
@@ -93,7 +93,7 @@ class MistralGenerator:
 
     async def generate(self, request: Request) -> Answer:
         """Write one draft; raises TryAgainError or GenerationError."""
-        return await ask(self._door, lambda: self._send(request), read)
+        return await ask(self._provider, lambda: self._send(request), read)
 
     async def _send(self, request: Request) -> Any:  # noqa: ANN401  # an optional import's type
         """Send the image, then the prompt."""

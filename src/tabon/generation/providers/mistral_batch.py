@@ -9,7 +9,7 @@ from typing import Any
 from tabon._internal.extras import require
 from tabon.generation.batches import State, answer_from, call, read_rows
 from tabon.generation.protocol import Answer, Request
-from tabon.generation.providers.failures import Door
+from tabon.generation.providers.failures import Provider
 from tabon.generation.providers.mistral import MistralGenerator, read
 from tabon.generation.providers.openai_compatible import content_of
 
@@ -50,15 +50,15 @@ class MistralBatch(MistralGenerator):
     """A Mistral model behind Mistral's batch interface."""
 
     @property
-    def _transfer(self) -> Door:
-        """Return the door for whole files."""
-        timeout = max(self._door.timeout, TRANSFER_TIMEOUT)
-        return replace(self._job_door, timeout=timeout, most=TRANSFER_BYTES)
+    def _transfer(self) -> Provider:
+        """Return the provider for whole files."""
+        timeout = max(self._provider.timeout, TRANSFER_TIMEOUT)
+        return replace(self._job_provider, timeout=timeout, most=TRANSFER_BYTES)
 
     @property
-    def _job_door(self) -> Door:
-        """Return the door for jobs."""
-        return replace(self._door, missing=f"or no such job or file; {self._door.missing}")
+    def _job_provider(self) -> Provider:
+        """Return the provider for jobs."""
+        return replace(self._provider, missing=f"or no such job or file; {self._provider.missing}")
 
     async def submit(self, name: str, requests: Sequence[tuple[str, Request]]) -> str:
         """Send the file up, then start a job with our name; return the job's id."""
@@ -74,7 +74,7 @@ class MistralBatch(MistralGenerator):
             ),
         )
         job = await call(
-            self._job_door,
+            self._job_provider,
             lambda: self._client.batch.jobs.create_async(
                 endpoint=ENDPOINT,
                 input_files=[file.id],
@@ -91,7 +91,7 @@ class MistralBatch(MistralGenerator):
         while seen < total:
             number = page
             listed = await call(
-                self._job_door,
+                self._job_provider,
                 lambda: self._client.batch.jobs.list_async(page=number, page_size=PAGE),  # noqa: B023
             )
             jobs = listed.data or []
@@ -110,7 +110,9 @@ class MistralBatch(MistralGenerator):
         job = await self._job(job_id)
         if not job.output_file:
             return []
-        rows = read_rows(self._door, await call(self._transfer, lambda: self._download(str(job.output_file))))
+        rows = read_rows(
+            self._provider, await call(self._transfer, lambda: self._download(str(job.output_file)))
+        )
         bodies = [(str(row.get("custom_id")), response_body(row)) for row in rows]
         return [(key, answer_from(body, self._read)) for key, body in bodies if body is not None]
 
@@ -128,4 +130,4 @@ class MistralBatch(MistralGenerator):
 
     async def _job(self, job_id: str) -> Any:  # noqa: ANN401  # an optional import's type
         """Ask after a job."""
-        return await call(self._job_door, lambda: self._client.batch.jobs.get_async(job_id=job_id))
+        return await call(self._job_provider, lambda: self._client.batch.jobs.get_async(job_id=job_id))

@@ -8,7 +8,7 @@ from typing import Any
 from tabon._internal.extras import require
 from tabon.generation.protocol import Answer, Outcome, Reach, Request
 from tabon.generation.providers.failures import (
-    Door,
+    Provider,
     ask,
     check_address,
     check_key,
@@ -71,7 +71,7 @@ class OpenAICompatibleGenerator:
         check_key(self.model, api_key, KEY_NAME)
         self.source = source_of(base_url)
         self.reach: Reach = reach or ("local" if is_loopback(base_url) else "any")
-        self._door = Door(
+        self._provider = Provider(
             model=self.model,
             base_url=base_url,
             key_name=KEY_NAME,
@@ -91,7 +91,7 @@ class OpenAICompatibleGenerator:
 
     async def generate(self, request: Request) -> Answer:
         """Write one draft; raises TryAgainError or GenerationError."""
-        return await ask(self._door, lambda: self._send(request), read)
+        return await ask(self._provider, lambda: self._send(request), read)
 
     async def _send(self, request: Request) -> Any:  # noqa: ANN401  # an optional import's type
         """Send the image, then the prompt."""

@@ -15,7 +15,7 @@ from tabon.errors import EngineError
 from tabon.integrations.engines.protocol import Engine
 
 SENTENCES_A_PIECE = 256
-PIECES_A_SLOT = 8  # of one lot, so that the last pieces leave few workers idle
+PIECES_A_SLOT = 8  # of one chunk, so that the last pieces leave few workers idle
 PROBE = ("new", "small", "right", "pleural", "effusion", "and", "stable", "cardiomegaly")
 PROBES = tuple(" ".join((PROBE * 7)[:length]) for length in (1, 2, 3, 5, 8, 13, 21, 34, 55))
 
@@ -75,7 +75,7 @@ class SpreadEncoder:
         self._order = EncodingOrder(name, loaded.fingerprint, probe_of(loaded))
 
     @property
-    def lot(self) -> int:
+    def chunk(self) -> int:
         """Return how many sentences keep all workers busy; so many are kept at a time."""
         return SENTENCES_A_PIECE * PIECES_A_SLOT * max(1, self._engine.slots)
 

@@ -215,13 +215,13 @@ def _knock(address: RayAddress) -> None:
     try:
         with create_connection(place, timeout=REACH_SECONDS) as connection:
             connection.sendall(GREETING)
-            heard = connection.recv(len(NOT_RAY))
+            on_text = connection.recv(len(NOT_RAY))
     except OSError as error:
         raise EngineError(
             f"no Ray cluster answers at {address.address} ({error.strerror or 'no answer'}); start it with "
             "`ray start --head`, or check host and port"
         ) from error
-    if heard == NOT_RAY:
+    if on_text == NOT_RAY:
         raise EngineError(f"what answers at {address.address} is not a Ray cluster; check host and port")
 
 

@@ -22,7 +22,7 @@ from tabon.selectors.setup import Answered, Chooser, SelectionSettings, answer, 
 from tabon.text.records import BadLine, Query, read_queries
 
 QUERIES_A_PART = 256
-Lot = list[Query | BadLine]
+QueryBatch = list[Query | BadLine]
 Counted = Callable[[int], None]  # queries answered so far
 
 
@@ -50,10 +50,10 @@ class SelectionOrder:
     job: SelectionJob
     likeness: Likeness
 
-    def key(self, lot: Lot) -> str:
+    def key(self, batch: QueryBatch) -> str:
         """Return the name of a part: the hash of all that its answers depend on."""
         settings = {**asdict(self.job.settings), "store": None}
-        about = repr((self.job.bank_sha256, settings, self.likeness, lot))
+        about = repr((self.job.bank_sha256, settings, self.likeness, batch))
         return sha256(about.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -119,7 +119,7 @@ def likeness_of(_: None, job: SelectionJob) -> Likeness:
     return _ready(job)[1]
 
 
-def answer_part(order: SelectionOrder, lot: Lot) -> Answered:
+def answer_part(order: SelectionOrder, batch: QueryBatch) -> Answered:
     """Answer one part on a worker."""
     chooser, likeness = _ready(order.job)
     if likeness.signature != order.likeness.signature:
@@ -132,7 +132,7 @@ def answer_part(order: SelectionOrder, lot: Lot) -> Answered:
             f"the encoder gives other last bits on node {node()} than on another one; use nodes with the "
             "same processor and library versions"
         )
-    return answer(chooser, lot)
+    return answer(chooser, batch)
 
 
 @lru_cache(maxsize=1)
@@ -157,21 +157,21 @@ class _Batch:
 
     order: SelectionOrder
     kept: PartsFolder
-    lots: Iterator[Lot]
+    batches: Iterator[QueryBatch]
     keys: list[str] = field(default_factory=list)  # of every part, in the order of the file
     sent: list[str] = field(default_factory=list)  # of those that an engine was asked for
     answered: int = 0
 
-    def missing(self) -> Iterator[Lot]:
+    def missing(self) -> Iterator[QueryBatch]:
         """Yield the parts that are not there yet."""
-        for lot in self.lots:
-            key = self.order.key(lot)
+        for batch in self.batches:
+            key = self.order.key(batch)
             self.keys.append(key)
             if self.kept.read(key) is None:
                 self.sent.append(key)
-                yield lot
+                yield batch
             else:
-                self.answered += len(lot)
+                self.answered += len(batch)
 
     def keep(self, number: int, answered: Answered) -> None:
         """Write a part that came back."""

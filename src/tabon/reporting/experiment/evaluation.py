@@ -43,7 +43,7 @@ def judge(
     made: "Reproduction", metrics: list[Metric], missing: Mapping[str, str], selections: Files, curves: Files
 ) -> Results:
     """Measure, compare, and add the curves and the map."""
-    experiment, out, doors = made.experiment, made.out, made.doors
+    experiment, out, dependencies = made.experiment, made.out, made.dependencies
     settings = _settings(experiment)
     store = MeasurementStore(out / "measurements.sqlite")
     cases = {run: _cases(out, run) for run in experiment.runs}
@@ -51,7 +51,9 @@ def judge(
         RunInput(name=run.name, cases=cases[run], picks=tuple(_picks(selections[run])))
         for run in experiment.runs
     ]
-    results = evaluate(runs, metrics, settings, missing=missing, store=store, told=doors.told)
+    results = evaluate(
+        runs, metrics, settings, missing=missing, store=store, on_progress=dependencies.on_progress
+    )
     drawn = list(results.facts["curves"])
     if settings.curves and any(curves.values()):
         runs = [
@@ -62,7 +64,7 @@ def judge(
         score = settings.curves[0]
         family = [metric for metric in metrics if score in {each.name for each in metric.scores}]
         drawn += neighbour_curves(evaluate(runs, family, quick, store=store), score)
-    maps = transition_maps(made.bank, next(iter(cases.values())), made.encoder, doors.store)
+    maps = transition_maps(made.bank, next(iter(cases.values())), made.encoder, dependencies.store)
     report = plan_record(experiment.report, experiment.title)
     return replace(results, facts={"curves": drawn, "maps": maps, "report": report})
 

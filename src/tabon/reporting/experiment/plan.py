@@ -56,7 +56,7 @@ class RunPlan:
     prompt: str
     label: str = ""  # the model as the tables print it
     price: str = ""  # dollars per million tokens, INPUT,OUTPUT
-    base_url: str = ""  # of an OpenAI-compatible server, or another door of a provider
+    base_url: str = ""  # of an OpenAI-compatible server, or another address of a provider
     command: str = ""  # of a command:NAME model
     noise: float = 0.5  # of simulated drafts
 

@@ -31,27 +31,27 @@ RESULTS = "results.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doors:
+class Dependencies:
     """What the outside gives: drafts that must be bought, a place for embeddings, an ear."""
 
     write_drafts: Callable[[RunPlan, Path], None] | None = None  # of a run, to a queries file
     store: SentenceStore | None = None
     progress: Progress | None = None
-    told: Callable[[str], None] = lambda _: None
+    on_progress: Callable[[str], None] = lambda _: None
 
 
-def reproduce(experiment: Experiment, out: Path, doors: Doors) -> Results:
+def reproduce(experiment: Experiment, out: Path, dependencies: Dependencies) -> Results:
     """Run what is missing and return the results, which are in `out` too."""
     out.mkdir(parents=True, exist_ok=True)
-    return Reproduction(experiment, out, doors).results()
+    return Reproduction(experiment, out, dependencies).results()
 
 
 class Reproduction:
     """One experiment on its way: the files that it makes, in order."""
 
-    def __init__(self, experiment: Experiment, out: Path, doors: Doors) -> None:
+    def __init__(self, experiment: Experiment, out: Path, dependencies: Dependencies) -> None:
         """Look at what is there already."""
-        self.experiment, self.out, self.doors = experiment, out, doors
+        self.experiment, self.out, self.dependencies = experiment, out, dependencies
         self.steps = Steps(out)
 
     def results(self) -> Results:
@@ -88,13 +88,13 @@ class Reproduction:
         path, transitions = self.out / "bank.tabon", self._transitions()
 
         def build() -> None:
-            self.doors.told("building the bank")
+            self.dependencies.on_progress("building the bank")
             with transitions.open("rb") as lines:
                 TransitionBank.build(
                     read_transitions(lines, name=str(transitions)),
                     encoder=self.encoder,
-                    store=self.doors.store,
-                    progress=self.doors.progress,
+                    store=self.dependencies.store,
+                    progress=self.dependencies.progress,
                 ).save(path)
 
         self.steps.make(path, [file_digest(transitions), self.experiment.selection.encoder], build)
@@ -126,18 +126,18 @@ class Reproduction:
         return self.out / "runs" / run.folder / "queries.jsonl"
 
     def _make_queries(self, run: RunPlan) -> None:
-        """Write a run's queries: simulated ones here, bought ones through the door."""
+        """Write a run's queries: simulated ones here, generated ones by the caller."""
         path, cohort = self._queries(run), self.experiment.cohort
         if cohort.patients:
             records = simulate_queries(self._simulated_drafts(run), "test")
             named = ({**record, "model": run.model, "prompt": run.prompt} for record in records)
             inputs = [asdict(cohort), asdict(run), asdict(self.experiment.drafts)]
             self.steps.make(path, inputs, lambda: write_lines(path, named))
-        elif self.doors.write_drafts is not None:
+        elif self.dependencies.write_drafts is not None:
             if not path.exists():
                 self._check_methods()  # before anything is paid for
-            self.doors.told(f"drafts of {run.name}")
-            self.doors.write_drafts(run, path)  # its journal knows what is missing
+            self.dependencies.on_progress(f"drafts of {run.name}")
+            self.dependencies.write_drafts(run, path)  # its journal knows what is missing
         if not path.exists():
             raise BadInputError(
                 f"{path} is not there; write the drafts of {run.name!r} with `tabon generate`"
@@ -173,7 +173,7 @@ class Reproduction:
             num_neighbours=neighbours,
             zero=self.experiment.selection.zero,  # type: ignore[arg-type]
             encoder=self.encoder,
-            store=self.doors.store,
+            store=self.dependencies.store,
         )
 
     def _make_selections(self, run: RunPlan) -> dict[str, Path]:
@@ -183,7 +183,7 @@ class Reproduction:
             path = self._queries(run).with_name(f"{distance}-{aggregate}.jsonl")
 
             def choose(path: Path = path, distance: str = distance, aggregate: str = aggregate) -> None:
-                self.doors.told(f"selecting: {run.name}, {distance}/{aggregate}")
+                self.dependencies.on_progress(f"selecting: {run.name}, {distance}/{aggregate}")
                 queries = self.read_queries(run)
                 selections = self.selector(distance, aggregate, plan.neighbours).select_many(queries)
                 pairs = zip(queries, selections, strict=True)
@@ -201,7 +201,7 @@ class Reproduction:
             path = self._queries(run).with_name(f"neighbours-{distance}.jsonl")
 
             def choose(path: Path = path, distance: str = distance) -> None:
-                self.doors.told(f"k-curve: {run.name}, {distance}")
+                self.dependencies.on_progress(f"k-curve: {run.name}, {distance}")
                 selector = self.selector(distance, "knn", max(counts))
                 write_lines(path, picks_by_neighbours(selector, self.read_queries(run), counts))
 

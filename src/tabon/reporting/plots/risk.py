@@ -1,4 +1,4 @@
-"""The risk of what is kept when the strangest picks are left out."""
+"""The risk of what is kept when the least plausible picks are left out."""
 
 from collections.abc import Mapping
 
@@ -30,6 +30,6 @@ def risk_plot(curves: Mapping[str, RiskCoverage], score: str) -> str:
         titled(
             figure,
             title,
-            "the least strange picks are kept first: a useful distance makes the line rise",
+            "the most plausible picks are kept first: a useful distance makes the line rise",
         )
         return svg(figure, title)

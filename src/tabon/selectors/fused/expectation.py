@@ -52,18 +52,18 @@ class Habits:
         chances: Odds = 1.0 / (1.0 + np.exp(-(self.ever + trust[:, None] * told + witnessed)))
         return chances
 
-    def distances(self, drafts: Held, prior: Held, trust: float, strange: Odds | float = 0.0) -> Distances:
+    def distances(self, drafts: Held, prior: Held, trust: float, unexpected: Odds | float = 0.0) -> Distances:
         """Return how far one query's drafts are from what is to be expected, in spreads.
 
         Args:
             drafts: what each draft holds.
             prior: what the prior holds, (1, things).
             trust: how much the prior counts; 0 where there is none.
-            strange: how many more things each draft holds that are never expected.
+            unexpected: how many more things each draft holds that are never expected.
         """
         said, count = drafts.sum(axis=0, keepdims=True).astype(np.float64), np.array([float(len(drafts))])
         chances = self.expected(prior, np.array([trust]), said, count)
-        return expected_distances(drafts, chances, strange) / self.spread
+        return expected_distances(drafts, chances, unexpected) / self.spread
 
 
 def habits(prior: Held, current: Held, *, found: float | Odds, imagined: float | Odds) -> Habits:
@@ -116,18 +116,18 @@ def f1_distances(left: Held, right: Held) -> Distances:
     return 1.0 - np.where(either > 0, 2.0 * both / np.maximum(either, 1), 1.0)
 
 
-def expected_distances(drafts: Held, expected: Odds, strange: Odds | float = 0.0) -> Distances:
+def expected_distances(drafts: Held, expected: Odds, unexpected: Odds | float = 0.0) -> Distances:
     """1 - the F1 of each draft that is to be expected under probabilities, (drafts,).
 
     Args:
         drafts: what each draft holds.
         expected: the probability of each thing, (drafts, things).
-        strange: how many more things each draft holds that are never expected.
+        unexpected: how many more things each draft holds that are never expected.
 
     >>> expected_distances(np.array([[True, False]]), np.array([[0.5, 0.5]])).tolist()
     [0.5]
     """
-    total = drafts.sum(axis=1) + strange + expected.sum(axis=1)
+    total = drafts.sum(axis=1) + unexpected + expected.sum(axis=1)
     agreed: Distances = 2.0 * (drafts * expected).sum(axis=1) / np.maximum(total, np.finfo(np.float64).tiny)
     return 1.0 - agreed
 

@@ -2,7 +2,7 @@
 
 A draft's word is the report's with a small chance, else anybody's: so common
 words prove little, and rare ones much. A word that hardly any training report
-holds is strange: it is never expected, and makes a draft longer.
+holds is unexpected: it is never expected, and makes a draft longer.
 """
 
 import re
@@ -54,7 +54,7 @@ class Vocabulary:
     habits: Habits
 
     def held(self, sections: Sequence[Words]) -> tuple[Held, Odds]:
-        """Return which known words each section holds, and how many strange ones."""
+        """Return which known words each section holds, and how many unexpected ones."""
         return _held(sections, self.places), np.array([len(words - self.places.keys()) for words in sections])
 
 
@@ -76,10 +76,10 @@ class ExpectedWords:
         """
         known, distances = self._vocabularies[section], np.full(len(batch.drafts), np.nan)
         for query, rows in asked(batch, section):
-            drafts, strange = known.held([words_of(batch.drafts[row][section]) for row in rows])
+            drafts, unexpected = known.held([words_of(batch.drafts[row][section]) for row in rows])
             prior = words_of(batch.priors[query][section])
             counts = trust[query] if prior else 0.0
-            distances[rows] = known.habits.distances(drafts, known.held([prior])[0], counts, strange)
+            distances[rows] = known.habits.distances(drafts, known.held([prior])[0], counts, unexpected)
         return distances
 
     @cached_property

@@ -23,14 +23,14 @@ PREAMBLE = 3  # sentences without a header that may still be small talk
 LONGEST = 20_000  # characters that are searched for ends of sentences; longer than any real draft
 
 _WORD = re.compile(r"(?<!\S)\S++(?=\s)")  # a word that has ended; linear in text without blanks too
-Told = tuple[Literal["findings", "impression", "both"], str]  # a sentence and where it stands
+PlacedSentence = tuple[Literal["findings", "impression", "both"], str]  # a sentence and where it stands
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
     """The beginning of a draft, and how many words it took to be sure of it."""
 
-    told: tuple[Told, ...]
+    told: tuple[PlacedSentence, ...]
     words: int
     whole: bool = False  # there is no more
 
@@ -109,7 +109,7 @@ class DraftText:
                     self._found[count] = Prefix(told[:count], self._words)
 
 
-def told_in(text: str) -> tuple[Told, ...]:
+def told_in(text: str) -> tuple[PlacedSentence, ...]:
     """Return the sentences of a draft's two sections, as they follow each other in the text.
 
     >>> told_in("Findings: Clear lungs. No effusion. Impression: Normal.")
@@ -121,7 +121,7 @@ def told_in(text: str) -> tuple[Told, ...]:
     return tuple(_told(found))
 
 
-def begun(text: str) -> tuple[Told, ...]:
+def begun(text: str) -> tuple[PlacedSentence, ...]:
     """Return the sentences of an unfinished draft, the last of them as far as it goes.
 
     >>> begun("Findings: Clear lungs. No ")
@@ -134,7 +134,7 @@ def begun(text: str) -> tuple[Told, ...]:
     return told if has_header or len(told) > PREAMBLE else ()
 
 
-def certain(text: str) -> tuple[Told, ...]:
+def certain(text: str) -> tuple[PlacedSentence, ...]:
     """Return the sentences of an unfinished draft that more text would not change.
 
     >>> certain("Findings: Clear lungs. No effusion. ")
@@ -145,7 +145,7 @@ def certain(text: str) -> tuple[Told, ...]:
     return begun(text) if closed else begun(text)[:-1]
 
 
-def _told(found: tuple[Piece, ...]) -> Iterator[Told]:
+def _told(found: tuple[Piece, ...]) -> Iterator[PlacedSentence]:
     """Yield the sentences of the pieces that are a section."""
     for piece in found:
         if piece.name != "other" and not is_placeholder(piece.body):

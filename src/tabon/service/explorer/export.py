@@ -69,9 +69,9 @@ def joined(scripts: Iterable[str]) -> str:
 def write_report(
     studies: Studies, path: Path, *, page: Page | None = None, note: Note = lambda _: None
 ) -> int:
-    """Write the whole page in one step and return its bytes; `note` hears of images that are left out.
+    """Write the whole page in one step and return its bytes; `note` is called for images that are left out.
 
-    Studies are worked out and written one lot after another.
+    Studies are worked out and written one batch after another.
     """
     with replacing(path) as file:
         for part in report_parts(studies, read_page() if page is None else page, note):

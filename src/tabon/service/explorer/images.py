@@ -12,7 +12,7 @@ from tabon.text.records import Query
 
 MAX_SIDE: Final = 1024  # pixels of the longer side
 LONGEST_NAME: Final = 1024
-Note = Callable[[str], None]  # hears why an image is not shown
+Note = Callable[[str], None]  # called with the reason why an image is not shown
 
 
 @dataclass(frozen=True, slots=True)

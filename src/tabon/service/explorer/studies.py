@@ -1,7 +1,7 @@
 """The studies that are looked at: values, and how they are made.
 
 A `StudyLine` is what a list shows of a study, a `Study` is all of it. Lines are
-made for the whole cohort, studies when they are asked for, or one lot after
+made for the whole cohort, studies when they are asked for, or one batch after
 another. One `Studies` does one thing at a time; it may be called from any thread.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import Final
 
-from tabon.encoders.cache import RememberingEncoder
+from tabon.encoders.cache import CachingEncoder
 from tabon.errors import BadInputError
 from tabon.explain.explanation import DraftDistances, Explanation, TrainingChange, explain_many
 from tabon.explain.flags import Flag, draft_flags
@@ -140,8 +140,8 @@ class Studies:
         """Return a line for each study; the first call answers every query."""
         with self._lock:
             if self._listed is None:
-                lots = map(self._lines, self._lots())
-                self._listed = tuple(line.listed() for lot in lots for line in lot)
+                batches = map(self._lines, self._lots())
+                self._listed = tuple(line.listed() for batch in batches for line in batch)
             return self._listed
 
     def study(self, number: int) -> Study:
@@ -160,15 +160,15 @@ class Studies:
         """Yield every study, some at a time: memory does not grow with their number."""
         for numbers in self._lots():
             with self._lock:
-                lot = self._studies(numbers)
-            yield from lot
+                batch = self._studies(numbers)
+            yield from batch
 
     def _lots(self) -> Iterator[range]:
-        """Cut the studies into lots."""
+        """Cut the studies into batches."""
         return (range(start, min(start + LOT, len(self))) for start in range(0, len(self), LOT))
 
     def _lines(self, numbers: range) -> list[StudyLine]:
-        """Answer a lot of queries."""
+        """Answer a batch of queries."""
         queries = list(self.queries[numbers.start : numbers.stop])
         score, images = self.settings.score, self.settings.images
         scores = [None] * len(queries) if score is None else score.of(queries)
@@ -187,7 +187,7 @@ class Studies:
         ]
 
     def _studies(self, numbers: range) -> list[Study]:
-        """Answer a lot of queries and explain each of their drafts."""
+        """Answer a batch of queries and explain each of their drafts."""
         lines = self._lines(numbers)
         explained = self._explained(lines)
         placer = Placer(self._selector, _distance_of(self._selector), self.maps)
@@ -255,7 +255,7 @@ def explorer_of(
 ) -> Studies:
     """Make the selector that the settings name, for these studies alone, and put them before it."""
     selector = make_selector(bank, selection)
-    selector.encoder = RememberingEncoder(selector.encoder, REMEMBERED)
+    selector.encoder = CachingEncoder(selector.encoder, REMEMBERED)
     return Studies(selector, queries, settings, chooser=may_abstain(selector, selection))
 
 

@@ -5,7 +5,7 @@
 It is part of the service (docs/guide/gateway.md), whose request guard, selector and batches it uses.
 """
 
-from tabon.service.gateway.routes import gateway_door
+from tabon.service.gateway.routes import gateway_module
 from tabon.service.gateway.settings import GatewaySettings, gateway_settings
 
-__all__ = ["GatewaySettings", "gateway_door", "gateway_settings"]
+__all__ = ["GatewaySettings", "gateway_module", "gateway_settings"]

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tabon.errors import GatewayError, ServiceError
 from tabon.selectors.streaming import Halving
-from tabon.service.gateway.chat_request import Asked, asked_of
+from tabon.service.gateway.chat_request import ChatRequest, asked_of
 from tabon.service.gateway.completions import WAITING, chunks, completion, error_event
-from tabon.service.gateway.draft_set import PATH, Gathered, Gatherer, cancelled
+from tabon.service.gateway.draft_set import PATH, DraftSet, Gatherer, cancelled
 from tabon.service.gateway.early_stop import Pruner
 from tabon.service.gateway.ranking import Chosen, choose
 from tabon.service.gateway.refusals import GONE, as_gateway_error
 from tabon.service.gateway.settings import GatewaySettings
 from tabon.service.gateway.upstream import Call, Upstream
-from tabon.service.query_service import Answerer
+from tabon.service.query_service import QueryService
 
 if TYPE_CHECKING:
     from fastapi import Request, Response
 
 T = TypeVar("T")
-Found = tuple[Asked, Gathered, Chosen]
+Found = tuple[ChatRequest, DraftSet, Chosen]
 STREAM_HEADERS: Final = {"X-Accel-Buffering": "no"}  # proxies are to pass it on as it comes
 log = logging.getLogger(__name__)
 
@@ -30,10 +30,10 @@ log = logging.getLogger(__name__)
 class Gateway:
     """Answers requests for completions."""
 
-    def __init__(self, answerer: Answerer, settings: GatewaySettings) -> None:
+    def __init__(self, query_service: QueryService, settings: GatewaySettings) -> None:
         """Take the service's answerer; nothing is opened yet."""
-        self._answerer, self._settings = answerer, settings
-        self._upstream = Upstream(settings, answerer.metrics)
+        self._answerer, self._settings = query_service, settings
+        self._upstream = Upstream(settings, query_service.metrics)
         self._gatherer = Gatherer(self._upstream)
         self._requests = 0
 
@@ -73,7 +73,7 @@ class Gateway:
         deadline = asyncio.get_running_loop().time() + self._settings.timeout
         return Call(path=path, authorization=authorization, deadline=deadline, stream=stream)
 
-    async def _found(self, asked: Asked, authorization: str | None) -> Found:
+    async def _found(self, asked: ChatRequest, authorization: str | None) -> Found:
         """Gather drafts and choose."""
         select, limits = self._answerer.select, self._answerer.settings.limits
         prune = self._settings.prune and asked.drafts > asked.choices and not asked.query.prior.is_empty
@@ -81,9 +81,9 @@ class Gateway:
         with self._room():
             pruner = Pruner(asked.query, asked.drafts, select, rule) if prune else None
             call = self._call(PATH, authorization, stream=asked.stream or prune)
-            gathered = await self._gatherer.gather(asked, call, pruner)
-            self._count(gathered)
-            return asked, gathered, await choose(select, limits, asked, gathered, pruner)
+            draft_set = await self._gatherer.gather(asked, call, pruner)
+            self._count(draft_set)
+            return asked, draft_set, await choose(select, limits, asked, draft_set, pruner)
 
     @contextmanager
     def _room(self) -> Iterator[None]:
@@ -96,12 +96,12 @@ class Gateway:
         finally:
             self._requests -= 1
 
-    def _count(self, gathered: Gathered) -> None:
+    def _count(self, draft_set: DraftSet) -> None:
         """Count drafts for /metrics."""
         metrics = self._answerer.metrics
-        metrics.count("gateway_drafts_total", len(gathered.drafts))
-        metrics.count("gateway_drafts_failed_total", len(gathered.errors))
-        metrics.count("gateway_drafts_stopped_total", len(gathered.stopped))
+        metrics.count("gateway_drafts_total", len(draft_set.drafts))
+        metrics.count("gateway_drafts_failed_total", len(draft_set.errors))
+        metrics.count("gateway_drafts_stopped_total", len(draft_set.stopped))
 
     async def _streamed(self, work: Coroutine[Any, Any, Found]) -> "Response":
         """Begin a stream when there is something to send, or when the client has waited for a while.

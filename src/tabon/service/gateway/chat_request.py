@@ -17,7 +17,7 @@ FIELDS: Final = frozenset({"prior", "patient", "drafts"})  # of the request's `t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ChatRequest:
     """One request for a completion."""
 
     body: Mapping[str, Any]  # for the upstream, less what the gateway says itself
@@ -29,7 +29,7 @@ class Asked:
     query: Query  # the prior and the patient; no drafts yet
 
 
-def asked_of(body: bytes, limits: Limits, settings: GatewaySettings) -> Asked:
+def asked_of(body: bytes, limits: Limits, settings: GatewaySettings) -> ChatRequest:
     """Read a request, or say in one sentence why it cannot be answered."""
     record = _object(body, limits)
     most = min(settings.most_drafts, limits.drafts)
@@ -38,7 +38,7 @@ def asked_of(body: bytes, limits: Limits, settings: GatewaySettings) -> Asked:
     drafts = _number(own.get("drafts"), "tabon.drafts", min(settings.drafts, most), most)
     stream = _switch(record.get("stream"), "stream")
     _check_messages(record)
-    return Asked(
+    return ChatRequest(
         body={key: value for key, value in record.items() if key not in OWN},
         model=_model(record),
         choices=choices,
@@ -54,7 +54,7 @@ def _object(body: bytes, limits: Limits) -> Mapping[str, Any]:
     try:
         return object_from_body(body, limits)
     except ServiceError as error:
-        raise bad_request(f"{error.message}; {error.way_out}") from None
+        raise bad_request(f"{error.message}; {error.hint}") from None
 
 
 def _own_field(record: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any, Final
 from uuid import uuid4
 
 from tabon.errors import GatewayError
-from tabon.service.gateway.chat_request import Asked
-from tabon.service.gateway.draft_set import Gathered
+from tabon.service.gateway.chat_request import ChatRequest
+from tabon.service.gateway.draft_set import DraftSet
 from tabon.service.gateway.ranking import Chosen
 from tabon.service.gateway.replies import Draft, total_usage
 
@@ -17,7 +17,7 @@ DONE: Final = b"data: [DONE]\n\n"
 WAITING: Final = b": keep-alive\n\n"  # a comment, which clients leave out
 
 
-def completion(asked: Asked, gathered: Gathered, chosen: Chosen) -> bytes:
+def completion(asked: ChatRequest, draft_set: DraftSet, chosen: Chosen) -> bytes:
     """Return the chosen drafts as a completion."""
     choices = [
         {
@@ -26,18 +26,18 @@ def completion(asked: Asked, gathered: Gathered, chosen: Chosen) -> bytes:
             "logprobs": draft.logprobs,
             "finish_reason": draft.finish_reason or "stop",
         }
-        for index, draft in enumerate(_returned(asked, gathered, chosen))
+        for index, draft in enumerate(_returned(asked, draft_set, chosen))
     ]
-    record = {**_facts(asked, gathered, "chat.completion"), "choices": choices}
-    return json.dumps({**record, **_usage(gathered), "tabon": chosen.extension}).encode()
+    record = {**_facts(asked, draft_set, "chat.completion"), "choices": choices}
+    return json.dumps({**record, **_usage(draft_set), "tabon": chosen.extension}).encode()
 
 
-def chunks(asked: Asked, gathered: Gathered, chosen: Chosen) -> Iterator[bytes]:
+def chunks(asked: ChatRequest, draft_set: DraftSet, chosen: Chosen) -> Iterator[bytes]:
     """Yield the chosen drafts as the events of a stream; the last chunk with a choice says why."""
-    facts = _facts(asked, gathered, "chat.completion.chunk")
+    facts = _facts(asked, draft_set, "chat.completion.chunk")
     if asked.usage:
         facts["usage"] = None
-    drafts = list(_returned(asked, gathered, chosen))
+    drafts = list(_returned(asked, draft_set, chosen))
     for index, draft in enumerate(drafts):
         for delta, logprobs in _deltas(draft):
             choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": None}
@@ -46,7 +46,7 @@ def chunks(asked: Asked, gathered: Gathered, chosen: Chosen) -> Iterator[bytes]:
         why = {"tabon": chosen.extension} if index == len(drafts) - 1 else {}
         yield event({**facts, "choices": [end], **why})
     if asked.usage:
-        yield event({**facts, "choices": [], **_usage(gathered)})
+        yield event({**facts, "choices": [], **_usage(draft_set)})
     yield DONE
 
 
@@ -60,23 +60,23 @@ def error_event(error: GatewayError) -> bytes:
     return event(error.record())
 
 
-def _returned(asked: Asked, gathered: Gathered, chosen: Chosen) -> Iterator[Draft]:
+def _returned(asked: ChatRequest, draft_set: DraftSet, chosen: Chosen) -> Iterator[Draft]:
     """Yield the drafts that the client gets, best first."""
     for place in chosen.order[: asked.choices]:
-        draft = gathered.drafts[place]
+        draft = draft_set.drafts[place]
         if draft is not None:
             yield draft
 
 
-def _facts(asked: Asked, gathered: Gathered, kind: str) -> dict[str, Any]:
+def _facts(asked: ChatRequest, draft_set: DraftSet, kind: str) -> dict[str, Any]:
     """Return what the upstream said of its answer; what it did not say stands in plainly."""
     usual = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time()), "model": asked.model}
-    return {**usual, **gathered.facts, "object": kind}
+    return {**usual, **draft_set.facts, "object": kind}
 
 
-def _usage(gathered: Gathered) -> dict[str, Any]:
+def _usage(draft_set: DraftSet) -> dict[str, Any]:
     """Return the tokens of all calls that said how many; nothing where none did."""
-    return {"usage": total_usage(gathered.usages)} if gathered.usages else {}
+    return {"usage": total_usage(draft_set.usages)} if draft_set.usages else {}
 
 
 def _deltas(draft: Draft) -> Iterator[tuple[dict[str, Any], Any]]:

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from tabon.errors import GatewayError, UpstreamError
-from tabon.service.gateway.chat_request import Asked
+from tabon.service.gateway.chat_request import ChatRequest
 from tabon.service.gateway.early_stop import Pruner
 from tabon.service.gateway.replies import Draft, Reply, malformed
 from tabon.service.gateway.upstream import Call, Upstream, no_time
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Gathered:
+class DraftSet:
     """What the upstream brought, by the place of each draft."""
 
     drafts: list[Draft | None]
@@ -57,9 +57,9 @@ class Gatherer:
         self._upstream = upstream
         self._one_by_one: OrderedDict[bytes, None] = OrderedDict()
 
-    async def gather(self, asked: Asked, call: Call, pruner: Pruner | None = None) -> Gathered:
+    async def gather(self, asked: ChatRequest, call: Call, pruner: Pruner | None = None) -> DraftSet:
         """Return the drafts that came; where none came, raise what the first failure means."""
-        found = Gathered([None] * asked.drafts)
+        found = DraftSet([None] * asked.drafts)
         kind = _kind(asked)
         alone = asked.drafts == 1 or pruner is not None or kind in self._one_by_one
         refused = False if alone else await self._together(found, asked, call)
@@ -72,7 +72,7 @@ class Gatherer:
             self._remember(kind)
         return found
 
-    async def _together(self, found: Gathered, asked: Asked, call: Call) -> bool:
+    async def _together(self, found: DraftSet, asked: ChatRequest, call: Call) -> bool:
         """Ask for all drafts with one call; return whether the model does not know `n`."""
         try:
             reply = await self._upstream.ask(_asking(asked, call, asked.drafts))
@@ -83,7 +83,9 @@ class Gatherer:
         found.take(reply, range(asked.drafts))
         return reply.came < asked.drafts and not reply.broken
 
-    async def _one_at_a_time(self, found: Gathered, asked: Asked, call: Call, pruner: Pruner | None) -> None:
+    async def _one_at_a_time(
+        self, found: DraftSet, asked: ChatRequest, call: Call, pruner: Pruner | None
+    ) -> None:
         """Ask for each missing draft with a call of its own, all at once."""
         tasks = {
             place: asyncio.create_task(self._alone(_asking(asked, call, 1, place), place, pruner))
@@ -100,7 +102,7 @@ class Gatherer:
             self._collect(found, place, task)
 
     async def _alone(self, call: Call, place: int, pruner: Pruner | None) -> Reply:
-        """Ask for one draft; the pruner hears it come."""
+        """Ask for one draft; the pruner sees it come."""
         if pruner is None:
             return await self._upstream.ask(call)
         try:
@@ -111,7 +113,7 @@ class Gatherer:
         await pruner.finish(place)
         return reply
 
-    def _collect(self, found: Gathered, place: int, task: "asyncio.Task[Reply]") -> None:
+    def _collect(self, found: DraftSet, place: int, task: "asyncio.Task[Reply]") -> None:
         """Keep what a call brought; a stopped draft counts as stopped even if all of it had come."""
         error = None if task.cancelled() else task.exception()
         if task.cancelled():
@@ -135,13 +137,13 @@ class Gatherer:
             self._one_by_one.popitem(last=False)
 
 
-def _kind(asked: Asked) -> bytes:
+def _kind(asked: ChatRequest) -> bytes:
     """Return a digest of a request's parameters."""
     shown = {key: value for key, value in asked.body.items() if key not in {"messages", "seed"}}
     return blake2b(json.dumps([asked.drafts, shown], sort_keys=True).encode(), digest_size=16).digest()
 
 
-def _asking(asked: Asked, call: Call, drafts: int, place: int = 0) -> Call:
+def _asking(asked: ChatRequest, call: Call, drafts: int, place: int = 0) -> Call:
     """Return the call for some drafts; a seed differs between calls, or all drafts would be one."""
     body = dict(asked.body)
     if drafts > 1:

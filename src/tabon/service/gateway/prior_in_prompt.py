@@ -49,8 +49,8 @@ def known_marks() -> tuple[Marks, ...]:
     Marks(before='<<<PRIOR', after='PRIOR>>>')
     """
     prompts = [get_prompt(name) for name in PROMPTS]
-    fenced_first = sorted((prompt for prompt in prompts if prompt.needs_prior), key=lambda one: one.profile)
-    return tuple(_marks_of(prompt.text) for prompt in fenced_first)
+    guarded_first = sorted((prompt for prompt in prompts if prompt.needs_prior), key=lambda one: one.profile)
+    return tuple(_marks_of(prompt.text) for prompt in guarded_first)
 
 
 def text_of(content: Any) -> str:  # noqa: ANN401  # any JSON

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from tabon.errors import ServiceError
 from tabon.service.explorer.records import NOTICE
-from tabon.service.gateway.chat_request import Asked
-from tabon.service.gateway.draft_set import Gathered
+from tabon.service.gateway.chat_request import ChatRequest
+from tabon.service.gateway.draft_set import DraftSet
 from tabon.service.gateway.early_stop import Pruner, Select
 from tabon.service.gateway.refusals import as_gateway_error
 from tabon.service.gateway.replies import Draft
@@ -33,13 +33,13 @@ class Chosen:
 
 
 async def choose(
-    select: Select, limits: Limits, asked: Asked, gathered: Gathered, pruner: Pruner | None = None
+    select: Select, limits: Limits, asked: ChatRequest, draft_set: DraftSet, pruner: Pruner | None = None
 ) -> Chosen:
     """Choose among the drafts that came."""
-    query, too_long = await asyncio.to_thread(_query, asked.query, gathered.drafts, limits)
+    query, too_long = await asyncio.to_thread(_query, asked.query, draft_set.drafts, limits)
     record = json.loads(await _patiently(select, query))
     rule = "" if pruner is None else f"|rule:{pruner.rule.name}|partial:same"
-    came = [place for place, draft in enumerate(gathered.drafts) if draft is not None]
+    came = [place for place, draft in enumerate(draft_set.drafts) if draft is not None]
     order = ranking(record, came)
     return Chosen(
         order,
@@ -47,14 +47,14 @@ async def choose(
             "selected": record["selected"],
             "returned": list(order[: asked.choices]),
             "drafts": asked.drafts,
-            "distances": _distances(record, gathered.drafts),
+            "distances": _distances(record, draft_set.drafts),
             "margin": record["margin"],
             "tied": record["tied"],
             "abstained": record["abstained"],
             "p": record["p"],
-            "flags": _flags(record["flags"], gathered, too_long),
-            "stopped": sorted(gathered.stopped),
-            "failed": {str(place): error.status for place, error in sorted(gathered.errors.items())},
+            "flags": _flags(record["flags"], draft_set, too_long),
+            "stopped": sorted(draft_set.stopped),
+            "failed": {str(place): error.status for place, error in sorted(draft_set.errors.items())},
             "signature": record["signature"] + rule,
             "notice": NOTICE,
         },
@@ -124,12 +124,12 @@ def _distances(record: Mapping[str, Any], drafts: Iterable[Draft | None]) -> lis
     return [None if draft is None else value for draft, value in zip(drafts, found, strict=True)]
 
 
-def _flags(flags: Iterable[str], gathered: Gathered, too_long: Iterable[int]) -> list[str]:
+def _flags(flags: Iterable[str], draft_set: DraftSet, too_long: Iterable[int]) -> list[str]:
     """Say of a draft that did not come why, instead of which sections it lacks."""
-    gone = {str(place) for place in (*gathered.stopped, *gathered.errors, *too_long)}
+    gone = {str(place) for place in (*draft_set.stopped, *draft_set.errors, *too_long)}
     told = [
         flag for flag in flags if not (flag.startswith("draft-lacks:") and flag.rpartition(":")[2] in gone)
     ]
-    told += [f"stopped:{place}" for place in sorted(gathered.stopped)]
-    told += [f"failed:{place}" for place in sorted(gathered.errors)]
+    told += [f"stopped:{place}" for place in sorted(draft_set.stopped)]
+    told += [f"failed:{place}" for place in sorted(draft_set.errors)]
     return told + [f"too-long:{place}" for place in too_long]

@@ -39,7 +39,7 @@ def as_gateway_error(error: ServiceError) -> GatewayError:
     """Return an error of the service in OpenAI's form; the way out becomes part of its sentence."""
     if isinstance(error, GatewayError):
         return error
-    message = f"{error.message}; {error.way_out}" if error.way_out else error.message
+    message = f"{error.message}; {error.hint}" if error.hint else error.message
     return GatewayError(error.status, message, retry_after=error.retry_after)
 
 

@@ -1,29 +1,29 @@
-"""The routes of the gateway, added to the service as one of its doors."""
+"""The routes of the gateway, added to the service as one of its route modules."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from tabon._internal.extras import require
-from tabon.service.app import Door
+from tabon.service.app import RouteModule
 from tabon.service.gateway.answer import Gateway
 from tabon.service.gateway.schemas import COMPLETION, MODELS, answers, chat_request
 from tabon.service.gateway.settings import GatewaySettings
-from tabon.service.query_service import Answerer
+from tabon.service.query_service import QueryService
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
 
-def gateway_door(answerer: Answerer, settings: GatewaySettings) -> Door:
+def gateway_module(query_service: QueryService, settings: GatewaySettings) -> RouteModule:
     """Return what adds `POST /v1/chat/completions` and `GET /v1/models` to the service."""
     require("httpx", extra="gateway", feature="the gateway")
 
     def add(app: "FastAPI") -> None:
         """Add the routes, and open and close the upstream with the service."""
-        gateway = Gateway(answerer, settings)
+        gateway = Gateway(query_service, settings)
         _live_with(app, gateway)
-        _add_routes(app, gateway, chat_request(answerer.settings.limits, settings))
+        _add_routes(app, gateway, chat_request(query_service.settings.limits, settings))
 
     return add
 

@@ -21,7 +21,7 @@ ERROR: Final[dict[str, Any]] = {
                 "type": {"type": "string"},
                 "param": _TEXT_OR_NULL,
                 "code": _TEXT_OR_NULL,
-                "way_out": {"type": "string"},
+                "hint": {"type": "string"},
             },
         }
     },

@@ -25,7 +25,7 @@ CONNECT_SECONDS: Final = 10.0
 ERROR_BYTES: Final = 65_536  # of an error body that are looked at
 MODELS_BYTES: Final = 4_000_000
 SUCCESS: Final = 200
-Heard = Callable[[str], Awaitable[None]]  # is told the text of a draft as it comes
+OnText = Callable[[str], Awaitable[None]]  # is told the text of a draft as it comes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +78,14 @@ class Upstream:
         if self._client is not None:
             await self._client.aclose()
 
-    async def ask(self, call: Call, heard: Heard | None = None) -> Reply:
+    async def ask(self, call: Call, on_text: OnText | None = None) -> Reply:
         """Return the drafts of one call; where it fails for now, ask again within the deadline.
 
         Only the first attempt is told to `heard`.
         """
         for attempt in range(self._settings.retries + 1):
             try:
-                return await self._once(call, heard if attempt == 0 else None)
+                return await self._once(call, on_text if attempt == 0 else None)
             except UpstreamError as error:
                 self._metrics.count("gateway_upstream_failures_total")
                 grown = self._settings.first_wait * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311  # jitter
@@ -104,13 +104,13 @@ class Upstream:
             raise malformed()
         return _written(found)
 
-    async def _once(self, call: Call, heard: Heard | None) -> Reply:
+    async def _once(self, call: Call, on_text: OnText | None) -> Reply:
         """Make one call; what came of a stream that breaks is kept where a draft is whole."""
         reader = StreamReader(call.drafts)
         try:
             async with self._answer(call) as response:
                 if response.headers.get("content-type", "").startswith("text/event-stream"):
-                    await self._read(response, reader, call, heard)
+                    await self._read(response, reader, call, on_text)
                     reply = reader.reply()
                 else:
                     data = await _bounded(response, call.drafts * self._settings.draft_bytes)
@@ -177,7 +177,7 @@ class Upstream:
             raise malformed()
 
     async def _read(
-        self, response: "httpx.Response", reader: StreamReader, call: Call, heard: Heard | None
+        self, response: "httpx.Response", reader: StreamReader, call: Call, on_text: OnText | None
     ) -> None:
         """Read a stream to its end."""
         found = EventReader()
@@ -185,8 +185,8 @@ class Upstream:
             async for portion in portions:
                 for data in found.feed(portion):
                     for _, text in reader.add(data):
-                        if heard is not None and text:
-                            await heard(text)
+                        if on_text is not None and text:
+                            await on_text(text)
                 if reader.done:
                     return
 

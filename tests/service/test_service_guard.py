@@ -1,4 +1,4 @@
-"""The fence: forged, over-long, deep and slow requests get their status in bounded time; no text leaks."""
+"""The request guard: forged, long, deep and slow requests get their status in bounded time; no text leaks."""
 
 import asyncio
 import json
@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabon.errors import BadInputError, ServiceError
-from tabon.service import fenced_app
+from tabon.service import guarded_app
 from tabon.service import server as serving_module
 from tabon.service.explorer.records import NOTICE
-from tabon.service.guard import fence_settings, read_token
+from tabon.service.guard import guard_settings, read_token
 from tabon.service.parsing import Limits, depth_of, query_from_body, service_error
 from tabon.service.server import most_connections
 
@@ -28,12 +28,12 @@ pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 from fastapi import Request  # noqa: E402
 from fastapi.responses import StreamingResponse  # noqa: E402
 
-from service_server import PATIENCE, answerer, ask, get, http, post, queries, service, serving, until  # noqa: E402
+from service_server import PATIENCE, ask, get, http, post, queries, query_service, service, serving, until  # noqa: E402
 
 CANARY = "Zqxwv"
 TOKEN = b"a-token-of-some-length"
 GOOD = {"id": "q", "prior": f"FINDINGS: {CANARY} clear.", "candidates": [f"FINDINGS: {CANARY} edema."]}
-LOCAL = replace(fence_settings("127.0.0.1", token=None, allowed=(), body=1_000_000), body_seconds=PATIENCE)
+LOCAL = replace(guard_settings("127.0.0.1", token=None, allowed=(), body=1_000_000), body_seconds=PATIENCE)
 JSON = {"content-type": "application/json"}
 
 
@@ -49,7 +49,7 @@ def refused(found, status):
     assert found.status_code == status, found.text
     assert found.headers["content-type"] == "application/json"
     assert set(found.json()) == {"error"}
-    assert {"message"} <= set(found.json()["error"]) <= {"message", "way_out"}
+    assert {"message"} <= set(found.json()["error"]) <= {"message", "hint"}
     assert CANARY not in found.text + str(found.headers)
 
 
@@ -256,8 +256,8 @@ def test_odd_heads_are_refused(address, lines, status, caplog):
 
 
 def narrow(**changes):
-    """Return an application whose fence has other bounds."""
-    return fenced_app(answerer(), replace(LOCAL, body=1000, **changes))
+    """Return an application whose request guard has other bounds."""
+    return guarded_app(query_service(), replace(LOCAL, body=1000, **changes))
 
 
 def test_a_slow_body_is_given_up(monkeypatch):
@@ -298,7 +298,7 @@ def test_an_answer_that_is_not_read_is_given_up():
 
         app.add_api_route("/flood", lambda: StreamingResponse(lines()), response_model=None)
 
-    with serving(fenced_app(answerer(), LOCAL, [flood]), client_seconds=2.0) as address:
+    with serving(guarded_app(query_service(), LOCAL, [flood]), client_seconds=2.0) as address:
         place = httpx.URL(address)
         with socket.create_connection((place.host, place.port), timeout=PATIENCE) as client:
             client.sendall(b"GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -341,7 +341,7 @@ def test_connections_beyond_the_limit_that_are_at_work_stay(monkeypatch):
     """A new connection does not end a request that is worked on: it is cut off itself."""
     monkeypatch.setattr(serving_module, "most_connections", lambda: 2)
     gate, gone = Event(), Event()
-    app = fenced_app(answerer(), LOCAL, [streaming_door(gate, gone)])
+    app = guarded_app(query_service(), LOCAL, [streaming_door(gate, gone)])
     with serving(app) as address, ExitStack() as stack:
         lines = ("Host: localhost", "Content-Type: application/json", "Content-Length: 2")
         working = [connected(address, stack) for _ in range(2)]
@@ -418,7 +418,7 @@ def test_the_open_page_needs_no_token_but_its_host():
     """The page and its files hold no data: no token is asked for there, Host and Origin are still checked."""
     with service(token=TOKEN, host="0.0.0.0") as address:  # noqa: S104
         for path in ("/", "/explorer.css", "/explorer.js"):
-            refused(get(address + path), 404)  # no door here has made them
+            refused(get(address + path), 404)  # no route module here has made them
             refused(get(address + path, headers={"host": "evil.example"}), 403)
             refused(get(address + path, headers={"origin": "http://evil.example"}), 403)
         for path in ("//", "/explorer.json", "/explorer.js/", "/%2F"):
@@ -426,7 +426,7 @@ def test_the_open_page_needs_no_token_but_its_host():
 
 
 def streaming_door(gate, gone):
-    """Return a door with a stream: a line, a wait for the gate, and a note when the client is gone."""
+    """Return a route module with a stream: a line, a wait for the gate, a note when the client is gone."""
 
     def add(app):
         async def lines():
@@ -455,11 +455,11 @@ def streaming_door(gate, gone):
     return add
 
 
-def test_a_stream_passes_the_fence_line_by_line():
-    """The first event arrives while the route still holds the second back, with the fence's headers."""
+def test_a_stream_passes_the_guard_line_by_line():
+    """The first event arrives while the route holds the second back, with the request guard's headers."""
     gate, gone = Event(), Event()
     with (
-        service(doors=[streaming_door(gate, gone)]) as address,
+        service(route_modules=[streaming_door(gate, gone)]) as address,
         http() as client,
         client.stream("POST", f"{address}/stream", json={"x": 1}) as found,
     ):
@@ -474,7 +474,7 @@ def test_a_stream_passes_the_fence_line_by_line():
 def test_a_route_hears_that_its_client_is_gone(path):
     """A client that closes its connection, before or within the answer, is seen by the route."""
     gate, gone = Event(), Event()
-    with service(doors=[streaming_door(gate, gone)]) as address:
+    with service(route_modules=[streaming_door(gate, gone)]) as address:
         place = httpx.URL(address)
         with socket.create_connection((place.host, place.port), timeout=PATIENCE) as client:
             lines = ("Host: localhost", "Content-Type: application/json", "Content-Length: 2")
@@ -512,7 +512,7 @@ def test_the_canary_is_in_no_log_and_no_metric(caplog):
 
 def test_an_error_inside_says_nothing_of_the_text(caplog):
     """An error that nobody foresaw is 500; its message, which may hold text, stays inside."""
-    answers = answerer()
+    answers = query_service()
 
     async def broken(_):
         raise KeyError(CANARY)
@@ -572,8 +572,8 @@ def test_tokens_and_addresses(tmp_path):
             read_token(file)
     for host in ("0.0.0.0", "::", "10.0.0.1", "reader.example", ""):  # noqa: S104
         with pytest.raises(BadInputError, match="no token is set"):
-            fence_settings(host, token=None, allowed=(), body=1)
-    assert TOKEN.decode() not in repr(fence_settings("::1", token=TOKEN, allowed=(), body=1))
+            guard_settings(host, token=None, allowed=(), body=1)
+    assert TOKEN.decode() not in repr(guard_settings("::1", token=TOKEN, allowed=(), body=1))
 
 
 def test_a_number_beyond_all_is_refused():
