@@ -225,13 +225,13 @@ def test_selections_say_that_the_bank_was_searched_otherwise(bank, folder):
     queries = [query_from_record(record) for record in simulate_queries(SETTINGS, "test")]
     plain = Selector(bank).select_many(queries)
     assert bank.name_under("novelty") == bank.sha256[:12]
-    bank.search_with(IndexFiles(f"index:{folder}?ivf=never"))
+    bank = bank.with_search(IndexFiles(f"index:{folder}?ivf=never"))
     assert bank.name_under("novelty") == f"{bank.sha256[:12]}+float16"
     ours = Selector(bank).select_many(queries)
     clear = [(a, b) for a, b in zip(plain, ours, strict=True) if a.margin and a.margin > 4 * HALF_ROUNDING]
     assert len(clear) >= 5
     assert all(a.selected == b.selected for a, b in clear)
-    bank.search_with(IndexFiles(f"index:{folder}"))
+    bank = bank.with_search(IndexFiles(f"index:{folder}"))
     assert "+float16-ivf" in bank.name_under("novelty")
 
 

@@ -187,7 +187,7 @@ def test_ties_are_searched_bit_for_bit(ties, k, seed, near):
 def test_records_are_identical(filled, bank):
     """`select_many` gives the same records through the service."""
     here, there = TransitionBank.load(bank), TransitionBank.load(bank)
-    there.search_with(search_of(filled))
+    there = there.with_search(search_of(filled))
     asked = [query_from_record(query) for query in QUERIES]
     for aggregate in ("min", "knn"):
         expected, found = (

@@ -23,7 +23,7 @@ from tabon.errors import ServiceError
 from tabon.explain.explanation import explain
 from tabon.search.files import IndexFiles
 from tabon.selectors.setup import SelectionSettings, answer
-from tabon.service import AnswerSettings, answerer_of
+from tabon.service import AnswerSettings, query_service_of
 from tabon.service.batcher import Batcher, BatchSettings
 from tabon.service.explorer.records import NOTICE
 from tabon.service.metrics import Metrics
@@ -281,7 +281,7 @@ def test_an_open_door_needs_a_token(tmp_path):
 def test_abstention_is_that_of_the_library():
     """With a rate of abstention the service's records are those of the abstaining chooser."""
     settings = SelectionSettings(abstain=0.5, encoder="hashing")
-    answers = answerer_of(bank(), settings, AnswerSettings())
+    answers = query_service_of(bank(), settings, AnswerSettings())
     with service(answers) as address:
         found = [post(f"{address}/v1/select", json=record).json() for record in queries()[:6]]
     assert all(isinstance(one["p"], float) for one in found)

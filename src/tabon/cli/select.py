@@ -26,7 +26,7 @@ from tabon.cli.shared_options import (
 from tabon.errors import BadInputError
 from tabon.integrations.engines import (
     SelectionSettings,
-    make_chooser,
+    abstaining_selector,
     make_selector,
     open_engine,
     select_parts,
@@ -37,7 +37,8 @@ from tabon.method.scoring import AGGREGATES, ZERO_POLICIES
 from tabon.selectors import SELECTORS, Selector
 from tabon.selectors.abstention import read_calibration
 from tabon.selectors.names import PAPER
-from tabon.selectors.setup import Chooser, answer, in_batches
+from tabon.selectors.scorer import AnySelector
+from tabon.selectors.setup import answer, in_batches
 from tabon.text.records import read_queries
 
 QUERIES_AT_ONCE = 256
@@ -122,7 +123,7 @@ def select(queries: Any, bank: Path, out: Path | None, **options: Any) -> None: 
 
 def _here(queries: Any, bank: Path, out: Path | None, settings: SelectionSettings) -> int:  # noqa: ANN401
     """Answer on this machine, and return how many queries could not be answered."""
-    chooser = make_chooser(TransitionBank.load(bank), settings)
+    chooser = abstaining_selector(TransitionBank.load(bank), settings)
     if out is None or str(out) == "-":
         return write_selections(chooser, queries, sys.stdout.buffer)
     with replacing(out) as file:
@@ -178,7 +179,7 @@ def selector_of(bank: TransitionBank, options: Mapping[str, Any]) -> Selector:
     return make_selector(bank, settings_of(options))
 
 
-def write_selections(chooser: Chooser, lines: Iterable[bytes], out: IO[bytes]) -> int:
+def write_selections(chooser: AnySelector, lines: Iterable[bytes], out: IO[bytes]) -> int:
     """Answer queries in batches and return how many could not be answered."""
     failures = count = 0
     for batch in in_batches(read_queries(lines), QUERIES_AT_ONCE):

@@ -20,7 +20,7 @@ from tabon.service import (
     QueryService,
     RouteModule,
     ServeSettings,
-    answerer_of,
+    query_service_of,
     serve,
 )
 from tabon.service.batcher import BatchSettings
@@ -157,7 +157,7 @@ def serve_command(bank: Path, **options: Any) -> None:  # noqa: ANN401
     _check_page(options)
     options["no_store"] = options["store"] is None
     loaded, selection = TransitionBank.load(bank, in_memory=True), settings_of(options)
-    query_service = answerer_of(loaded, selection, _answer_settings(options))
+    query_service = query_service_of(loaded, selection, _answer_settings(options))
     route_modules = list(_route_modules(query_service, loaded, selection, gateway, options))
     _speak()
     click.echo(NOTICE, err=True)

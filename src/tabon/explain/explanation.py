@@ -9,7 +9,7 @@ section add up to 1.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from tabon.method.distances import DISTANCES, Distance, Rows, cosine_cost, get_d
 from tabon.method.selection import Neighbour, Selection
 from tabon.method.sentence_sets import Ids, SentenceTable, embed
 from tabon.method.transitions import NORM_FLOOR
+from tabon.selectors.scorer import AnySelector
 from tabon.text.records import Query
 from tabon.text.reports import SECTIONS, Section
 from tabon.text.sentences import split_sentences
@@ -30,17 +31,6 @@ NEIGHBOURS = 3  # training transitions that are shown
 PLAIN_ENCODER = "hashing"  # aligns sentences for a selector that has no encoder of its own
 
 Sentences = tuple[str, ...]
-
-
-class AnySelector(Protocol):
-    """What can be explained: a `Selector`, or one of your own."""
-
-    @property
-    def signature(self) -> str:
-        """Return what went into its numbers."""
-
-    def select_many(self, queries: Sequence[Query]) -> list[Selection]:
-        """Choose for many queries."""
 
 
 @dataclass(frozen=True, slots=True)

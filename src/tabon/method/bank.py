@@ -75,11 +75,11 @@ class SectionSearch(Protocol):
 class TransitionBank:
     """Training transitions, searchable under every distance."""
 
-    def __init__(self, file: BankFile) -> None:
+    def __init__(self, file: BankFile, search: SectionSearch | None = None) -> None:
         """Put a bank together from its parts; `build` and `load` make these."""
         self._file = file
         self._sections: dict[tuple[str, str], SectionBank] = {}
-        self._search: SectionSearch | None = None
+        self._search = search
         self.in_memory = False  # whether its files, an index too, are to be held rather than mapped
         self.sha256 = file.sha256
         self.fingerprint: Mapping[str, Any] = file.facts["fingerprint"]
@@ -162,10 +162,11 @@ class TransitionBank:
         searches = {self.section(section, distance).search for section in SECTIONS} - {EXACT}
         return "+".join([self.sha256[:12], *sorted(searches)])
 
-    def search_with(self, search: SectionSearch | None) -> None:
-        """Let another engine search this bank from now on; None is the exact search in memory."""
-        self._search = search
-        self._sections.clear()
+    def with_search(self, search: SectionSearch) -> "TransitionBank":
+        """Return the same bank, searched by another engine than the exact one in memory."""
+        other = TransitionBank(self._file, search)
+        other.in_memory = self.in_memory
+        return other
 
     def section(self, section: Section, distance: str) -> SectionBank:
         """Return one section's bank under one distance (eq. 7); made once."""

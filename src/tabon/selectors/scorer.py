@@ -4,15 +4,16 @@ Lower is better. A draft that cannot be compared in a section (it lacks the
 section, or the prior does and the selector needs one) has NaN there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.method.selection import Neighbour
+from tabon.method.selection import Neighbour, Selection
 from tabon.selectors.prepared import Batch
+from tabon.text.records import Query
 from tabon.text.reports import Section
 
 Distances = NDArray[np.float64]  # (drafts of a batch,)
@@ -28,6 +29,17 @@ class Scores:
     worst: float | None = None  # the distance of a draft without the section; None: behind all others
     unchanged: frozenset[int] = frozenset()  # drafts whose transition is zero
     bank_is_empty: bool = False  # the bank has nothing to compare the section with
+
+
+class AnySelector(Protocol):
+    """What answers queries: a `Selector`, one that abstains, or one of your own."""
+
+    @property
+    def signature(self) -> str:
+        """Return all that changes its numbers, in one line."""
+
+    def select_many(self, queries: Sequence[Query], /) -> list[Selection]:
+        """Choose for many queries."""
 
 
 class Scorer(Protocol):

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from tabon.encoders import Encoder
 from tabon.encoders.sentence_store import SentenceStore
@@ -16,25 +15,11 @@ from tabon.search import open_search
 from tabon.selectors import Selector
 from tabon.selectors.abstention import Calibration, abstaining, from_bank
 from tabon.selectors.names import PAPER
+from tabon.selectors.scorer import AnySelector
 from tabon.text.records import BadLine, Query
 
 CHARACTERS_AT_ONCE = 2_000_000  # twice what 256 usual queries have
 Failure = EncoderError | TransportError
-
-
-class Chooser(Protocol):
-    """Anything that answers queries."""
-
-    @property
-    def encoder(self) -> Encoder:
-        """Return the encoder of drafts."""
-
-    @property
-    def signature(self) -> str:
-        """Return the line that goes under every number."""
-
-    def select_many(self, queries: list[Query], /) -> list[Selection]:
-        """Choose for many queries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,32 +49,34 @@ class AbstainingSelector:
         self.encoder, self.signature = chooser.encoder, chooser.signature
         self._calibration = from_bank(chooser) if calibration is None else calibration
 
-    def select_many(self, queries: list[Query], /) -> list[Selection]:
+    def select_many(self, queries: Sequence[Query], /) -> list[Selection]:
         """Choose, or abstain."""
         return abstaining(self._chooser.select_many(queries), self._calibration, self._rate)
 
 
-def make_chooser(bank: TransitionBank, settings: SelectionSettings) -> Chooser:
+def abstaining_selector(bank: TransitionBank, settings: SelectionSettings) -> AnySelector:
     """Return the selector that the settings name, which may abstain."""
     return may_abstain(make_selector(bank, settings), settings)
 
 
-def may_abstain(chooser: Selector, settings: SelectionSettings) -> Chooser:
-    """Return a selector that says nothing where the settings ask for that."""
+def may_abstain(chooser: Selector, settings: SelectionSettings) -> AnySelector:
+    """Return a selector that abstains where the settings ask for that."""
     if settings.abstain is None and settings.calibration is None:
         return chooser
     return AbstainingSelector(chooser, settings.calibration, settings.abstain or 0.0)
 
 
-def make_selector(bank: TransitionBank, settings: SelectionSettings) -> Selector:
-    """Return the selector that gives the distances."""
+def make_selector(
+    bank: TransitionBank, settings: SelectionSettings, encoder: Encoder | None = None
+) -> Selector:
+    """Return the selector that gives the distances; `encoder` takes the place of the one that is named."""
     if settings.search is not None:
         if settings.selector.partition(":")[0] not in (PAPER, "transition"):
             raise BadInputError(
                 f"--search does not count beside --selector {settings.selector}, which does not search "
                 "transitions; leave one of them out"
             )
-        bank.search_with(open_search(settings.search))
+        bank = bank.with_search(open_search(settings.search))
     store = None if settings.store is None else SentenceStore(settings.store)
     return Selector(
         bank,
@@ -99,7 +86,7 @@ def make_selector(bank: TransitionBank, settings: SelectionSettings) -> Selector
         num_neighbours=settings.neighbours,
         zero=settings.zero,
         history=settings.history,
-        encoder=settings.encoder,
+        encoder=settings.encoder if encoder is None else encoder,
         store=store,
         allow_bank_patients=settings.allow_bank_patients,
     )
@@ -134,7 +121,7 @@ class Answered:
     queries: int
 
 
-def answer(chooser: Chooser, batch: Sequence[Query | BadLine]) -> Answered:
+def answer(chooser: AnySelector, batch: Sequence[Query | BadLine]) -> Answered:
     """Answer a batch of queries; one that cannot be answered does not stop the others."""
     complaints = [_refusal(line) for line in batch if isinstance(line, BadLine)]
     lines = []
@@ -145,7 +132,7 @@ def answer(chooser: Chooser, batch: Sequence[Query | BadLine]) -> Answered:
     return Answered(b"".join(lines), tuple(complaints), len(batch))
 
 
-def _answers(chooser: Chooser, queries: list[Query]) -> Iterator[tuple[Query, Selection | Failure]]:
+def _answers(chooser: AnySelector, queries: list[Query]) -> Iterator[tuple[Query, Selection | Failure]]:
     """Answer a batch at once; where that fails, one by one, so that one query cannot stop the others."""
     try:
         selections = chooser.select_many(queries)

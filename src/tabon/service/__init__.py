@@ -9,7 +9,7 @@ from tabon.service.app import RouteModule, guarded_app, make_app
 from tabon.service.explorer.records import NOTICE
 from tabon.service.guard import GuardSettings, RequestGuard, read_token
 from tabon.service.parsing import Limits
-from tabon.service.query_service import AnswerSettings, QueryService, answerer_of
+from tabon.service.query_service import AnswerSettings, QueryService, query_service_of
 from tabon.service.server import ServeSettings, serve
 
 __all__ = [
@@ -21,9 +21,9 @@ __all__ = [
     "RequestGuard",
     "RouteModule",
     "ServeSettings",
-    "answerer_of",
     "guarded_app",
     "make_app",
+    "query_service_of",
     "read_token",
     "serve",
 ]

@@ -8,9 +8,11 @@ from typing import Any, Final
 
 from tabon.encoders.cache import CachingEncoder
 from tabon.errors import ServiceError, TabonError
-from tabon.explain.explanation import NEIGHBOURS, AnySelector, explain
+from tabon.explain.explanation import NEIGHBOURS, explain
 from tabon.method.bank import TransitionBank
-from tabon.selectors.setup import Chooser, SelectionSettings, make_selector, may_abstain
+from tabon.selectors.scorer import AnySelector
+from tabon.selectors.selector import bank_encoder
+from tabon.selectors.setup import SelectionSettings, make_selector, may_abstain
 from tabon.service.batcher import Batcher, BatchSettings
 from tabon.service.explorer.records import NOTICE
 from tabon.service.metrics import Metrics
@@ -57,7 +59,7 @@ class QueryService:
         bank: TransitionBank,
         selector: AnySelector,
         *,
-        chooser: Chooser | None = None,
+        chooser: AnySelector | None = None,
         settings: AnswerSettings | None = None,
         cache: CachingEncoder | None = None,
     ) -> None:
@@ -168,14 +170,15 @@ class QueryService:
         )
 
 
-def answerer_of(
+def query_service_of(
     bank: TransitionBank, selection: SelectionSettings, settings: AnswerSettings | None = None
 ) -> QueryService:
     """Make the selector that the settings name; remember sentences in memory where no store is named."""
     how = AnswerSettings() if settings is None else settings
-    selector = make_selector(bank, selection)
     cache = None
     if selection.store is None and how.cached_sentences:
-        cache = CachingEncoder(selector.encoder, how.cached_sentences)
-        selector.encoder = cache
-    return QueryService(bank, selector, chooser=may_abstain(selector, selection), settings=how, cache=cache)
+        cache = CachingEncoder(bank_encoder(bank, selection.encoder), how.cached_sentences)
+    selector = make_selector(bank, selection, cache)
+    return QueryService(
+        selector.bank, selector, chooser=may_abstain(selector, selection), settings=how, cache=cache
+    )

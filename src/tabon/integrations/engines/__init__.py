@@ -9,14 +9,14 @@ from tabon.integrations.engines.encode import SpreadEncoder
 from tabon.integrations.engines.load import ENGINES, open_engine
 from tabon.integrations.engines.protocol import Engine
 from tabon.integrations.engines.selection_parts import select_parts
-from tabon.selectors.setup import SelectionSettings, make_chooser, make_selector
+from tabon.selectors.setup import SelectionSettings, abstaining_selector, make_selector
 
 __all__ = [
     "ENGINES",
     "Engine",
     "SelectionSettings",
     "SpreadEncoder",
-    "make_chooser",
+    "abstaining_selector",
     "make_selector",
     "open_engine",
     "select_parts",

@@ -18,7 +18,8 @@ from tabon.integrations.engines.encode import probe_of
 from tabon.integrations.engines.parts import PartsFolder, open_parts
 from tabon.integrations.engines.protocol import Engine
 from tabon.method.bank import TransitionBank
-from tabon.selectors.setup import Answered, Chooser, SelectionSettings, answer, in_batches, make_chooser
+from tabon.selectors.scorer import AnySelector
+from tabon.selectors.setup import Answered, SelectionSettings, answer, in_batches, make_selector, may_abstain
 from tabon.text.records import BadLine, Query, read_queries
 
 QUERIES_A_PART = 256
@@ -136,7 +137,7 @@ def answer_part(order: SelectionOrder, batch: QueryBatch) -> Answered:
 
 
 @lru_cache(maxsize=1)
-def _ready(job: SelectionJob) -> tuple[Chooser, Likeness]:
+def _ready(job: SelectionJob) -> tuple[AnySelector, Likeness]:
     """Load the bank and the encoder, once for each worker."""
     try:
         bank = TransitionBank.load(job.bank)
@@ -147,8 +148,8 @@ def _ready(job: SelectionJob) -> tuple[Chooser, Likeness]:
             f"the bank {job.bank} has sha256 {bank.sha256[:12]}… on node {node()}, here it is "
             f"{job.bank_sha256[:12]}…; put the same file on every node"
         )
-    chooser = make_chooser(bank, job.settings)
-    return chooser, Likeness(chooser.signature, probe_of(chooser.encoder))
+    selector = make_selector(bank, job.settings)
+    return may_abstain(selector, job.settings), Likeness(selector.signature, probe_of(selector.encoder))
 
 
 @dataclass(slots=True)

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from tabon.errors import BadInputError
+from tabon.selectors.scorer import AnySelector
 from tabon.selectors.streaming.draft_text import Unit
 from tabon.selectors.streaming.replay import written_race
 from tabon.selectors.streaming.rules import Halving, Margin
-from tabon.selectors.streaming.session import Chooser, StreamingSelector
+from tabon.selectors.streaming.session import StreamingSelector
 from tabon.text.records import Query
 
 
@@ -46,7 +47,7 @@ def _whole(
 
 
 def _behind(
-    partial: Chooser,
+    partial: AnySelector,
     queries: Sequence[Query],
     texts: Sequence[Sequence[str]],
     picks: Sequence[int | None],

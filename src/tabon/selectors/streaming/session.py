@@ -1,33 +1,22 @@
 """A streaming selector: text of drafts in, which of them to stop out, and in the end which to take."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Protocol
 
 from tabon.errors import BadInputError
 from tabon.method.selection import Selection
+from tabon.selectors.scorer import AnySelector
 from tabon.selectors.streaming.race import Decision, Race
 from tabon.selectors.streaming.rules import Halving, Rule
 from tabon.text.records import Query
 from tabon.text.reports import Report, report_from_record
 
 
-class Chooser(Protocol):
-    """What `Selector` and `Selector` share."""
-
-    @property
-    def signature(self) -> str:
-        """Return all that changes its picks."""
-
-    def select_many(self, queries: Sequence[Query]) -> list[Selection]:
-        """Choose for many queries."""
-
-
 class StreamingSelector:
     """Any selector, with drafts that are still being written."""
 
     def __init__(
-        self, selector: Chooser, *, partial: Chooser | None = None, rule: Rule | None = None
+        self, selector: AnySelector, *, partial: AnySelector | None = None, rule: Rule | None = None
     ) -> None:
         """Take the selector that has the last word.
 

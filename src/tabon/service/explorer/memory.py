@@ -6,9 +6,9 @@ from typing import Any
 
 from tabon.encoders import Encoder
 from tabon.encoders.sentence_store import SentenceStore
-from tabon.explain.explanation import AnySelector
 from tabon.method.bank import TransitionBank
 from tabon.method.selection import Selection
+from tabon.selectors.scorer import AnySelector
 from tabon.text.records import Query
 
 

@@ -18,7 +18,9 @@ from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES
 from tabon.method.selection import Neighbour, Selection
 from tabon.selectors import Selector
-from tabon.selectors.setup import Chooser, SelectionSettings, make_selector, may_abstain
+from tabon.selectors.scorer import AnySelector
+from tabon.selectors.selector import bank_encoder
+from tabon.selectors.setup import SelectionSettings, make_selector, may_abstain
 from tabon.service.explorer.axes import SectionMap, section_map
 from tabon.service.explorer.images import ImageFolder
 from tabon.service.explorer.layout import Placed, Placer
@@ -100,7 +102,7 @@ class Studies:
         queries: Iterable[Query],
         settings: ExplorerSettings | None = None,
         *,
-        chooser: Chooser | None = None,
+        chooser: AnySelector | None = None,
     ) -> None:
         """Take a selector of its own, what chooses where that may abstain too, and the queries."""
         self.settings = ExplorerSettings() if settings is None else settings
@@ -254,8 +256,8 @@ def explorer_of(
     settings: ExplorerSettings | None = None,
 ) -> Studies:
     """Make the selector that the settings name, for these studies alone, and put them before it."""
-    selector = make_selector(bank, selection)
-    selector.encoder = CachingEncoder(selector.encoder, REMEMBERED)
+    encoder = CachingEncoder(bank_encoder(bank, selection.encoder), REMEMBERED)
+    selector = make_selector(bank, selection, encoder)
     return Studies(selector, queries, settings, chooser=may_abstain(selector, selection))
 
 
