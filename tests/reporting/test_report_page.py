@@ -4,6 +4,7 @@ import re
 from base64 import b64decode
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import pytest
 
@@ -11,6 +12,7 @@ from tabon.errors import UnknownNameError
 from tabon.evaluation.results import MEAN_RUN, RANDOM, Cell, Results, Run
 from tabon.reporting.page import GROUPS, NO_PICTURES, OPEN_TABLES, POLICY, Fragment, report_page
 from tabon.reporting.plots import Picture
+from tabon.service.explorer import read_page
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 COLUMNS = {"BLEU-1": "bleu-1", "RadGraph": "radgraph-f1"}
@@ -284,3 +286,11 @@ def test_wide_things_scroll_by_themselves_and_by_keyboard():
     inside = sum(tag in {"table", "img"} for tag, _ in reader.seen)
     assert len(boxes) == inside
     assert all(box.get("tabindex") == "0" for box in boxes)
+
+
+def test_its_colours_are_the_explorers():
+    """Each named colour has the value that the explorer's page gives it, in the light and in the dark."""
+    named = re.compile(r"(--[\w-]+):\s*(#\w+)")
+    here = named.findall((files("tabon.reporting") / "page.css").read_text(encoding="utf-8"))
+    assert len(here) == 2 * len(dict(here))
+    assert set(here) <= set(named.findall(read_page().css))

@@ -53,7 +53,7 @@ $opening
 <main>
 $parts
 </main>
-<footer>Measured with tabon $version. This page is one file; it loads nothing from elsewhere.</footer>
+<footer>$footer This page is one file; it loads nothing from elsewhere.</footer>
 </body></html>
 """)
 
@@ -106,14 +106,20 @@ def report_page(
         Part("missing", "Not measured", _missing_html(results, columns)),
         Part("settings", "Signatures and settings", _settings_html(results, columns)),
     ]
+    opening = _opening(results, columns)
+    return static_page(title, opening, parts, footer=f"Measured with tabon {escape(_version(results))}.")
+
+
+def static_page(title: str, opening: str, parts: Sequence[Part], *, footer: str) -> str:
+    """Return a page without a script; all but the title and the headings is finished HTML."""
     return PAGE.substitute(
         policy=escape(POLICY),
         title=escape(title),
         css=files("tabon.reporting").joinpath("page.css").read_text(encoding="utf-8"),
-        opening=_opening(results, columns),
+        opening=opening,
         links="".join(f'<li><a href="#{part.id}">{escape(part.heading)}</a></li>' for part in parts),
         parts="\n".join(map(_part_html, parts)),
-        version=escape(_version(results)),
+        footer=footer,
     )
 
 
@@ -190,7 +196,7 @@ def _runs_table(runs: Sequence[Run]) -> str:
         )
         for run in runs
     ]
-    return _scroll("Runs", _table(heads, rows))
+    return scroll("Runs", _table(heads, rows))
 
 
 def _tally(results: Results, section: str, columns: Mapping[str, str]) -> str:
@@ -223,14 +229,14 @@ def _tables_part(group: str, tables: Sequence[Fragment]) -> Part:
     heading, how = GROUPS[group]
     mine = [table for table in tables if table.group == group]
     shown = [_table_html(table) for table in mine[:OPEN_TABLES]]
-    shown += [_shut(table.title, _scroll(table.title, table.html)) for table in mine[OPEN_TABLES:]]
+    shown += [_shut(table.title, scroll(table.title, table.html)) for table in mine[OPEN_TABLES:]]
     body = "\n".join(shown) or "<p>No table was made for this part.</p>"
     return Part(group, heading, f'<p class="how">{escape(how)}</p>\n{body}')
 
 
 def _table_html(table: Fragment) -> str:
     """Return one table under its title."""
-    return f"<h3>{escape(table.title)}</h3>\n{_scroll(table.title, table.html)}"
+    return f"<h3>{escape(table.title)}</h3>\n{scroll(table.title, table.html)}"
 
 
 def _pictures_html(pictures: Sequence[Picture] | None) -> str:
@@ -273,7 +279,7 @@ def _missing_html(results: Results, columns: Mapping[str, str]) -> str:
     note = f"<p>Cells without a number: {empty:,}; their tables show a dash.</p>" if empty else ""
     if not rows:
         return f"<p>Every score that was asked for is measured.</p>{note}"
-    return _scroll("Not measured", _table(("what", "why"), rows, kind="words")) + note
+    return scroll("Not measured", _table(("what", "why"), rows, kind="words")) + note
 
 
 def _of_missing_metric(results: Results, score: str) -> bool:
@@ -293,7 +299,7 @@ def _settings_html(results: Results, columns: Mapping[str, str]) -> str:
         "Settings": _table(("setting", "value"), list(_flat(results.settings)), kind="words"),
         "Drafts": _table(("run", "sha256 of the queries file"), queries, kind="words"),
     }
-    return "\n".join(f"<h3>{name}</h3>\n{_scroll(name, table)}" for name, table in blocks.items())
+    return "\n".join(f"<h3>{name}</h3>\n{scroll(name, table)}" for name, table in blocks.items())
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -312,7 +318,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, kind: str = "
     return f'<table class="{kind}"><thead><tr>{top}</tr></thead>\n<tbody>{lines}</tbody></table>'
 
 
-def _scroll(name: str, html: str) -> str:
+def scroll(name: str, html: str) -> str:
     """Put something wide into a box that scrolls by itself, by keyboard too."""
     return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}">{html}</div>'
 
