@@ -46,15 +46,19 @@ def test_each_excused_mutant_is_still_made(tool):
 
 def test_a_sample_is_drawn_from_its_seed(tool):
     """The same seed draws the same mutants, another seed others."""
-    assert tool.sample("scoring", 9, 1) == tool.sample("scoring", 9, 1) != tool.sample("scoring", 9, 2)
-    assert tool.sample("scoring", None, 1) == tool.mutants("scoring")
+    assert (
+        tool.sample("method.scoring", 9, 1)
+        == tool.sample("method.scoring", 9, 1)
+        != tool.sample("method.scoring", 9, 2)
+    )
+    assert tool.sample("method.scoring", None, 1) == tool.mutants("method.scoring")
 
 
 def test_the_command_tries_mutants_and_leaves_the_source_alone(tool):
     """Two mutants of one part: a row of the table, and not a byte of the tree is changed."""
-    path = tool.source_path(ROOT / "src", "selection")
+    path = tool.source_path(ROOT / "src", "method.selection")
     before = path.read_bytes()
-    command = [sys.executable, TOOL, "--module", "selection", "--sample", "2", "--seed", "1"]
+    command = [sys.executable, TOOL, "--module", "method.selection", "--sample", "2", "--seed", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "| selection | 2 | 2 | 0 | 0 | 100% |" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0

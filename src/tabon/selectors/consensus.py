@@ -25,7 +25,7 @@ DEFAULT = "chamfer"
 class Consensus:
     """Prefers the draft that is nearest to all others; made by `load`."""
 
-    distance: TextDistance
+    measure: TextDistance
 
     needs_prior = False
     uses_prior = False
@@ -33,12 +33,12 @@ class Consensus:
     @property
     def name(self) -> str:
         """Return the selector with its distance."""
-        return f"consensus:{self.distance.name}"
+        return f"consensus:{self.measure.name}"
 
     @property
     def settings(self) -> Mapping[str, str]:
         """Return the distance's settings."""
-        return self.distance.settings
+        return self.measure.settings
 
     def score(self, batch: Batch, section: Section) -> Scores:
         """Return each draft's mean distance to the others; 0 where it has no others to disagree with.
@@ -46,10 +46,10 @@ class Consensus:
         The part `agreement` is 1 - the distance; a draft alone has none.
         """
         groups = _groups(batch, section)
-        pairs = [_pairs(group, symmetric=self.distance.symmetric) for group in groups]
+        pairs = [_pairs(group, symmetric=self.measure.symmetric) for group in groups]
         rows, columns = (_joined([pair[side] for pair in pairs]) for side in (0, 1))
         drafts = draft_sections(batch, section)
-        found = self.distance.between(drafts, rows, drafts, columns)
+        found = self.measure.between(drafts, rows, drafts, columns)
         distances, agreement = np.full((2, len(batch.drafts)), np.nan)
         ends = np.cumsum([0, *(len(pair[0]) for pair in pairs)])
         for group, (start, stop) in zip(groups, pairwise(ends), strict=True):

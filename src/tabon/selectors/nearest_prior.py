@@ -18,7 +18,7 @@ DEFAULT = "chamfer"
 class NearestPrior:
     """Prefers the draft that is nearest to the prior; made by `load`."""
 
-    distance: TextDistance
+    measure: TextDistance
 
     needs_prior = True
     uses_prior = True
@@ -26,18 +26,18 @@ class NearestPrior:
     @property
     def name(self) -> str:
         """Return the selector with its distance."""
-        return f"nearest-prior:{self.distance.name}"
+        return f"nearest-prior:{self.measure.name}"
 
     @property
     def settings(self) -> Mapping[str, str]:
         """Return the distance's settings."""
-        return self.distance.settings
+        return self.measure.settings
 
     def score(self, batch: Batch, section: Section) -> Scores:
         """Return each draft's distance to the prior's section."""
         rows = np.flatnonzero(batch.has_draft(section) & batch.has_prior(section))
         distances = np.full(len(batch.drafts), np.nan)
-        distances[rows] = self.distance.between(
+        distances[rows] = self.measure.between(
             draft_sections(batch, section), rows, prior_sections(batch, section), batch.owner[rows]
         )
         return Scores(distances)

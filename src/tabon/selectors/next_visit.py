@@ -50,7 +50,7 @@ class NextVisit:
     """Prefers the draft that is like what came after similar priors; made by `load`."""
 
     bank: TransitionBank
-    distance: TextDistance
+    measure: TextDistance
 
     needs_prior = True
     uses_prior = True
@@ -58,12 +58,12 @@ class NextVisit:
     @property
     def name(self) -> str:
         """Return the selector with its distance."""
-        return f"next-visit:{self.distance.name}"
+        return f"next-visit:{self.measure.name}"
 
     @property
     def settings(self) -> Mapping[str, str]:
         """Return how priors are looked up, and the distance's settings."""
-        return {"priors": f"mean-cosine/{SIMILAR_PRIORS}", **self.distance.settings}
+        return {"priors": f"mean-cosine/{SIMILAR_PRIORS}", **self.measure.settings}
 
     def score(self, batch: Batch, section: Section) -> Scores:
         """Return each draft's mean distance to what came next.
@@ -82,7 +82,7 @@ class NextVisit:
             next_rows = found.rows[query]
             drafts = written_sections(batch.table, batch.draft_sets[section])
             repeated = np.repeat(rows, next_rows.shape[1])
-            flat = self.distance.between(drafts, repeated, bank.current, next_rows.ravel())
+            flat = self.measure.between(drafts, repeated, bank.current, next_rows.ravel())
             measured = flat.reshape(next_rows.shape)
             distances[rows] = aggregate_distances(measured, "knn")
             nearest[rows] = measured.min(axis=1)

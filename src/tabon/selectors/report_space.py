@@ -31,7 +31,7 @@ class ReportSpace:
     """Prefers drafts that look like a training report; made by `load`."""
 
     bank: TransitionBank
-    distance: str = "chamfer"
+    set_distance: str = "chamfer"
     aggregate: Aggregate = "min"
     num_neighbours: int = 10
 
@@ -40,7 +40,7 @@ class ReportSpace:
 
     def __post_init__(self) -> None:
         """Refuse names that are not known."""
-        check_name("set distance", tuple(SET_DISTANCES), self.distance)
+        check_name("set distance", tuple(SET_DISTANCES), self.set_distance)
         check_name("aggregation", AGGREGATES, self.aggregate)
         if self.num_neighbours < 1:
             raise BadInputError(f"k = {self.num_neighbours} neighbours were asked for; give 1 or more")
@@ -48,12 +48,12 @@ class ReportSpace:
     @property
     def name(self) -> str:
         """Return what `--selector` calls it."""
-        return f"report-space:{self.distance}/{self.aggregate}"
+        return f"report-space:{self.set_distance}/{self.aggregate}"
 
     @cached_property
     def settings(self) -> Mapping[str, str]:
         """Return what changes its distances, for the signature."""
-        unmatched = {"unmatched": f"{UNMATCHED:g}"} if self.distance == "hungarian" else {}
+        unmatched = {"unmatched": f"{UNMATCHED:g}"} if self.set_distance == "hungarian" else {}
         return {"reports": "current", "k": str(self._k), **unmatched}
 
     def score(self, batch: Batch, section: Section) -> Scores:
@@ -89,7 +89,7 @@ class ReportSpace:
         sets = {name: self.bank.pairs[name].current.take(self._rows(name)) for name in SECTIONS}
         vectors = self.bank.table.vectors
         return {
-            name: SetIndex(self.distance, vectors, found) if len(found) else None
+            name: SetIndex(self.set_distance, vectors, found) if len(found) else None
             for name, found in sets.items()
         }
 
