@@ -1,7 +1,13 @@
-"""What holds for every test: no network, no deadlines for hypothesis, a sample of the heavy ones."""
+"""What holds for every test: no network, no deadlines for hypothesis, a sample of the heavy ones.
+
+A run ends with the list of its skips. With CI=true a skip is a failure unless its
+reason is one of `MAY_BE_MISSING`: what lies outside the project.
+"""
 
 import os
+import re
 import socket
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -12,6 +18,12 @@ settings.register_profile("tabon", deadline=None, derandomize="CI" in os.environ
 settings.load_profile("tabon")
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+MAY_BE_MISSING = re.compile(  # data beside the project, Debian's programs, and what a machine is
+    r"heavy: |the Open-i reports|the paper's source|WordNet is not at"
+    r"|is missing: apt-get install|install Debian's chromium"
+    r"|only root may|needs a device|there is no /|this machine has a GPU|bfloat16"
+    r"|a decoder for lossless JPEG is installed"
+)
 
 
 def pytest_collection_modifyitems(items):
@@ -25,8 +37,27 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason="heavy: run by `make test-all`"))
 
 
+def skips(reporter):
+    """Count the reasons why tests were skipped."""
+    reports = reporter.stats.get("skipped", [])
+    return Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in reports)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    """Fail in CI where a test was skipped for want of something that should be there."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CI") != "true" or reporter is None or hasattr(session.config, "workerinput"):
+        return
+    if any(not MAY_BE_MISSING.search(reason) for reason in skips(reporter)):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_terminal_summary(terminalreporter, config):
-    """Print the seeds of this run: the order of the tests and the cases of the fuzzers."""
+    """Print the skips and the seeds of this run: the order of the tests and the cases of the fuzzers."""
+    for reason, count in sorted(skips(terminalreporter).items()):
+        allowed = MAY_BE_MISSING.search(reason) or os.environ.get("CI") != "true"
+        terminalreporter.write_line(f"{count} skipped{'' if allowed else ' (a failure in CI)'}: {reason}")
     order = config.getoption("randomly_seed", "none")
     terminalreporter.write_line(f"seeds: --randomly-seed={order} (order), TABON_SEED={SEED} (fuzzers)")
 

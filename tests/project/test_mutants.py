@@ -60,6 +60,6 @@ def test_the_command_tries_mutants_and_leaves_the_source_alone(tool):
     before = path.read_bytes()
     command = [sys.executable, TOOL, "--module", "method.selection", "--sample", "2", "--seed", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "| selection | 2 | 2 | 0 | 0 | 100% |" in done.stdout, done.stdout + done.stderr
+    assert "| method.selection | 2 | 2 | 0 | 0 | 100% |" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0
     assert path.read_bytes() == before
