@@ -145,7 +145,7 @@ def test_an_open_file_is_written_through(tmp_path, folder):
 
 WRITE_OUT = """
     import sys
-    from tabon.atomic_files import replacing
+    from tabon._internal.atomic_files import replacing
     with replacing(sys.argv[1]) as file:
         file.write(b"written")
     print("printed")
@@ -240,7 +240,7 @@ def test_a_file_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monk
 WRITERS = """
     import sys
     from pathlib import Path
-    from tabon.atomic_files import replacing
+    from tabon._internal.atomic_files import replacing
     number, rounds, path = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     print("ready", flush=True)
     sys.stdin.readline()

@@ -155,7 +155,7 @@ WRITER = """
     import os, sys
     from pathlib import Path
     from tabon.encoders import load_encoder
-    from tabon.sentence_store import SentenceStore
+    from tabon.encoders.sentence_store import SentenceStore
     encoder = load_encoder("hashing")
     for line in sys.stdin:
         start, endless = line.split()

@@ -207,10 +207,10 @@ def test_a_journal_is_replayed_without_its_model(cohort, echo, tmp_path):
 @pytest.mark.parametrize("provider", ["gemini", "mistral"])
 def test_a_batch_run_fills_the_same_journal(cohort, tmp_path, monkeypatch, provider):
     """`--batch` buys the drafts as jobs; a second run, single or batch, buys nothing."""
-    import tabon.cli.generate as provider
+    import tabon.cli.generate as command
 
     monkeypatch.setattr(
-        provider, "BatchLimits", lambda: BatchLimits(first_wait=0.001, longest_wait=0.01, settling=0.0)
+        command, "BatchLimits", lambda: BatchLimits(first_wait=0.001, longest_wait=0.01, settling=0.0)
     )
     monkeypatch.setenv(f"{provider.upper()}_API_KEY", KEY)
     words = ["generate", cohort, "--model", f"{provider}:m", "--price", "1,1", "--prompt", "P1", "-n", 2]
@@ -247,11 +247,11 @@ def test_keys_and_reports_stay_where_they_belong(cohort, tmp_path, monkeypatch):
 
 def test_the_doors_answer_for_a_lost_server(cohort, tmp_path):
     """A server that is not there fails the drafts with one sentence, after bounded attempts."""
-    import tabon.cli.generate as provider
+    import tabon.cli.generate as command
 
-    limits = provider.Limits
+    limits = command.Limits
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(provider, "Limits", lambda **given: limits(**given, attempts=2, first_wait=0.001))
+        patch.setattr(command, "Limits", lambda **given: limits(**given, attempts=2, first_wait=0.001))
         done = run(
             "generate", cohort, "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1",
             "--prompt", "P1",

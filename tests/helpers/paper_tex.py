@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = ROOT.parent / "shared" / "paper.tex"
-VALUES = ROOT / "src" / "tabon" / "tables" / "paper_values.csv"
+VALUES = ROOT / "src" / "tabon" / "reporting" / "tables" / "paper_values.csv"
 FIELDS = ("table", "section", "run", "method", "column", "value", "relative")
 SECTIONS = {"impressions": "impression", "findings": "findings"}
 SHORT = {"MS": "mean-shift", "Nov": "novelty", "DH": "dir-hausdorff", "OT": "cost-ot", "m": "min", "k": "knn"}

@@ -74,7 +74,7 @@ def test_memory_hardly_grows_with_the_transitions(tmp_path, monkeypatch):
 
 KILLED = """
     import os, signal, sys
-    from tabon.bank import build_bank_file
+    from tabon.method.bank import build_bank_file
     from test_bank_building import many
     def transitions():
         yield from many(3000)

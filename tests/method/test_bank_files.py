@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from array_files import Crafted
+from bank_generations import write_generations
 from budgets import budget, seeded
 from kills import forks
 from tabon import TransitionBank
@@ -196,23 +197,16 @@ def test_what_is_written_is_read(tmp_path_factory, sizes):
     }
 
 
-def write_generations(path, generation, count):
-    """Write some banks over each other; each is filled with its number."""
-    for number in range(generation + 1, generation + 1 + count):
-        filled = np.full(50_000, number, dtype="<i8")
-        write_bank_file(Path(path), bank_file({"generation": number}, {"a": filled, "b": filled}))
-
-
 def test_a_killed_writer_leaves_the_old_bank_or_the_new(tmp_path):
     """Kill -9 at a random step of rewriting: the file is always one whole generation."""
     path, rng = tmp_path / "b.tabon", seeded("killed writer of banks")
     write_generations(path, 0, 1)
     with forks(tmp_path) as run:
-        steps = run("test_bank_files:write_generations", path, 1, 3).steps
+        steps = run("bank_generations:write_generations", path, 1, 3).steps
         for _ in range(budget(30, 500)):
             generation = read_bank_file(path).facts["generation"]
             step = rng.randint(1, steps)
-            assert run("test_bank_files:write_generations", path, generation, 3, die_at=step).killed
+            assert run("bank_generations:write_generations", path, generation, 3, die_at=step).killed
             found = read_bank_file(path)
             values = np.concatenate([found.arrays["a"], found.arrays["b"]])
             assert np.unique(values).tolist() == [found.facts["generation"]]

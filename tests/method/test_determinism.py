@@ -10,8 +10,8 @@ import pytest
 PROGRAM = """
     import hashlib, json
     from tabon import Selector, TransitionBank
-    from tabon.records import query_from_record, transition_from_record
-    from tabon.simulate import SimulationSettings, simulate_queries, simulate_transitions
+    from tabon.text.records import query_from_record, transition_from_record
+    from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 
     settings = SimulationSettings(patients=16, splits=(0.7, 0.0, 0.3))
     transitions = map(transition_from_record, simulate_transitions(settings, "train"))

@@ -12,6 +12,7 @@ characters at a time, because it needs quadratic time on text without blanks.
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib.metadata import version
 from typing import Final, NamedTuple
 
@@ -317,6 +318,12 @@ def split_sentences(text: str) -> tuple[str, ...]:
     >>> split_sentences("LUNGS: Clear.No focal\nconsolidation.")
     ('LUNGS: Clear.', 'No focal consolidation.')
     """
+    return _split(text)
+
+
+@lru_cache(maxsize=2048)  # a study's texts are looked at by many: each is split once
+def _split(text: str) -> tuple[str, ...]:
+    """Split one section."""
     return tuple(
         sentence
         for item in _items(text)
