@@ -8,10 +8,12 @@ from importlib.metadata import version
 from tabon.encoders import load_encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import TabonError
+from tabon.explain import explain
 from tabon.method.bank import TransitionBank
 from tabon.method.selection import Selection
+from tabon.metrics import load_metric
 from tabon.selectors import Selector
-from tabon.text.records import Query, Transition
+from tabon.text.records import Query, Transition, read_queries
 from tabon.text.reports import Report, parse_report
 from tabon.text.sentences import split_sentences
 
@@ -27,7 +29,10 @@ __all__ = [
     "Transition",
     "TransitionBank",
     "__version__",
+    "explain",
     "load_encoder",
+    "load_metric",
     "parse_report",
+    "read_queries",
     "split_sentences",
 ]

@@ -95,7 +95,7 @@ def functions_in(path):
 
 def named_tests(page):
     """Return (file, test or empty) for each test that a page names."""
-    return re.findall(r"`(tests/\w+\.py)(?:::(\w+))?`", page.read_text())
+    return re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", page.read_text())
 
 
 def test_the_command_line_page_is_fresh():
@@ -194,7 +194,7 @@ def test_named_functions_exist(page):
 def test_every_equation_has_a_function_and_a_test():
     """The table of docs/reference/method.md has a row for each of eq. 1-12, with both."""
     rows = re.findall(
-        r"^\| (\d+) \| .*`tabon\.\w+:.*`tests/\w+\.py::.*$",
+        r"^\| (\d+) \| .*`tabon\.[\w.]+:.*`tests/[\w/]+\.py::.*$",
         (ROOT / "docs/reference/method.md").read_text(),
         re.MULTILINE,
     )
