@@ -54,14 +54,14 @@ def tasks(count: int) -> Iterator[Task]:
         )
 
 
-async def bought(provider: str, address: str, path: Path, count: int) -> float:
+async def finished(provider: str, address: str, path: Path, count: int) -> float:
     """Buy drafts with the provider's own client and the real journal; return the seconds it took."""
     options = ModelOptions(base_url=address + PATHS[provider], api_key=KEY)
     generator, journal = make_generator(f"{provider}:m", options), Journal(path)
     start = perf_counter()
     try:
         run = Run(generator, journal, Budget(FREE, spent=0.0, cap=None), Limits(concurrency=CONCURRENCY))
-        kept = (await run.buy(tasks(count))).kept
+        kept = (await run.generate(tasks(count))).kept
     finally:
         await generator.close()
         journal.close()
@@ -76,8 +76,8 @@ def generation_lines(*, quick: bool) -> Iterator[Line]:
     ideal = count * LATENCY / CONCURRENCY
     with server() as address, TemporaryDirectory() as folder:
         for provider in PATHS:
-            asyncio.run(bought(provider, address, Path(folder) / f"{provider}-warm", CONCURRENCY))
-            ours = asyncio.run(bought(provider, address, Path(folder) / provider, count))
+            asyncio.run(finished(provider, address, Path(folder) / f"{provider}-warm", CONCURRENCY))
+            ours = asyncio.run(finished(provider, address, Path(folder) / provider, count))
             what = (
                 f"{count} drafts, {LATENCY * 1000:.0f} ms latency, {CONCURRENCY} in flight, {provider} client"
             )

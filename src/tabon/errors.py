@@ -116,7 +116,7 @@ class MetricUnavailableError(TabonError, RuntimeError):
 
 
 class GenerationError(TabonError, RuntimeError):
-    """A generator said no for good; asking again would not help."""
+    """A generator refused for good; asking again would not help."""
 
 
 class TryAgainError(TabonError, RuntimeError):

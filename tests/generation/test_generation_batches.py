@@ -61,7 +61,7 @@ def tasks(batch, count, first=0):
         )
 
 
-def buy(folder, server, provider, count, *, made=None, cap=None, limits=QUICK, key=KEY, stop=None):  # noqa: PLR0913
+def generate(folder, server, provider, count, *, made=None, cap=None, limits=QUICK, key=KEY, stop=None):  # noqa: PLR0913
     """Run a whole run and return its progress."""
     journal = Journal(folder / "drafts.jsonl")
 
@@ -83,7 +83,7 @@ def buy(folder, server, provider, count, *, made=None, cap=None, limits=QUICK, k
 
             if stop is not None:
                 interrupt()
-            return await run.buy(tasks(batch, count))
+            return await run.generate(tasks(batch, count))
         finally:
             await batch.close()
 
@@ -110,9 +110,9 @@ def billed(server):
 def test_the_real_clients_buy_whole_lots_and_a_finished_run_makes_no_call(tmp_path, provider):
     """Ten drafts in three shuffled jobs come back each under its own key; then nothing is asked."""
     with BatchServer() as server:
-        done = buy(tmp_path, server, provider, 10)
+        done = generate(tmp_path, server, provider, 10)
         calls = server.calls.copy()
-        again = buy(tmp_path, server, provider, 10)
+        again = generate(tmp_path, server, provider, 10)
         assert server.calls == calls
     assert (done.kept, done.failed, again.kept, again.already) == (10, 0, 0, 10)
     assert kept(tmp_path) == set(range(10))
@@ -124,7 +124,7 @@ def test_the_real_clients_buy_whole_lots_and_a_finished_run_makes_no_call(tmp_pa
 def test_a_record_says_what_the_provider_said(tmp_path, provider):
     """Outcome, usage, cost, seed and raw body are those of a draft that was bought singly."""
     with BatchServer() as server:
-        done = buy(tmp_path, server, provider, 1)
+        done = generate(tmp_path, server, provider, 1)
     (record,) = read_journal(tmp_path / "drafts.jsonl")
     assert (record["outcome"], record["seed"], record["model_version"]) == ("ok", 100, "m-1-001")
     assert (record["input_tokens"], record["output_tokens"]) == (INPUT_TOKENS, OUTPUT_TOKENS)
@@ -136,8 +136,8 @@ def test_a_record_says_what_the_provider_said(tmp_path, provider):
 def test_a_job_that_ends_early_keeps_its_finished_rows(tmp_path, provider, state):
     """Three of four rows are kept; the one that did not come is asked for in the next run only."""
     with BatchServer(plans=[Plan(state=state, finished=3, errors=state == "done")]) as server:
-        first = buy(tmp_path, server, provider, 4)
-        second = buy(tmp_path, server, provider, 4)
+        first = generate(tmp_path, server, provider, 4)
+        second = generate(tmp_path, server, provider, 4)
     assert (first.kept, first.failed, second.kept, second.already, second.failed) == (3, 1, 1, 3, 0)
     assert kept(tmp_path) == {0, 1, 2, 3}
     assert set(billed(server).values()) == {1}
@@ -146,8 +146,8 @@ def test_a_job_that_ends_early_keeps_its_finished_rows(tmp_path, provider, state
 def test_a_job_without_results_is_all_failed(tmp_path, provider):
     """An expired job with no file of results keeps nothing and blocks nothing."""
     with BatchServer(plans=[Plan(state="expired", finished=0)]) as server:
-        assert buy(tmp_path, server, provider, 4).failed == 4
-        assert buy(tmp_path, server, provider, 4).kept == 4
+        assert generate(tmp_path, server, provider, 4).failed == 4
+        assert generate(tmp_path, server, provider, 4).kept == 4
 
 
 def test_a_kill_between_submit_and_record_finds_the_job_by_name(tmp_path, provider):
@@ -160,12 +160,12 @@ def test_a_kill_between_submit_and_record_finds_the_job_by_name(tmp_path, provid
             raise Killed
 
     with BatchServer() as server:
-        buy(tmp_path, server, provider, 3)
+        generate(tmp_path, server, provider, 3)
         for count in (7, 11):  # the second kill leaves two pages of jobs to look through
             with pytest.raises(Killed):
-                buy(tmp_path, server, provider, count, made=Dying)
+                generate(tmp_path, server, provider, count, made=Dying)
         assert len(server.jobs) == 3
-        done = buy(tmp_path, server, provider, 12)
+        done = generate(tmp_path, server, provider, 12)
     assert [len(job.rows) for job in server.jobs.values()] == [3, 4, 4, 1]
     assert kept(tmp_path) == set(range(12))
     assert done.failed == 0
@@ -187,10 +187,10 @@ def test_a_kill_around_any_call_buys_nothing_twice(tmp_path, provider, method, a
         for _ in range(2):  # the second time round there is something to find
             made = type("Dying", (PROVIDERS[provider],), {method: dying})
             try:
-                buy(tmp_path, server, provider, 6, made=made)
+                generate(tmp_path, server, provider, 6, made=made)
             except Killed:
                 continue
-        buy(tmp_path, server, provider, 6)
+        generate(tmp_path, server, provider, 6)
     assert kept(tmp_path) == set(range(6))
     assert set(billed(server).values()) == {1}
 
@@ -204,27 +204,29 @@ def test_a_job_that_never_reached_the_provider_is_submitted_again(tmp_path, prov
 
     with BatchServer() as server:
         with pytest.raises(Killed):
-            buy(tmp_path, server, provider, 4, made=type("Dying", (PROVIDERS[provider],), {"submit": dying}))
-        assert buy(tmp_path, server, provider, 4).kept == 4
+            generate(
+                tmp_path, server, provider, 4, made=type("Dying", (PROVIDERS[provider],), {"submit": dying})
+            )
+        assert generate(tmp_path, server, provider, 4).kept == 4
         assert len(server.jobs) == 1
 
 
 def test_an_open_job_is_kept_even_if_its_drafts_are_no_longer_asked_for(tmp_path, provider):
     """What was bought goes to the journal, whatever the next run asks for."""
     with BatchServer(plans=[Plan(looks=10**9)]) as server:
-        stopped = buy(tmp_path, server, provider, 4, stop=3)
+        stopped = generate(tmp_path, server, provider, 4, stop=3)
         assert stopped.stopped == "it was interrupted"
         server.jobs["job-0"].plan = Plan()
-        assert buy(tmp_path, server, provider, 0).kept == 4
+        assert generate(tmp_path, server, provider, 0).kept == 4
 
 
 def test_results_that_were_journaled_before_a_kill_are_not_written_twice(tmp_path, provider):
     """Dying between the journal and the ledger's last line costs a fetch, nothing else."""
     with BatchServer() as server:
-        buy(tmp_path, server, provider, 4)
+        generate(tmp_path, server, provider, 4)
         ledger = tmp_path / "drafts.jsonl.batches"
         ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:2]))
-        again = buy(tmp_path, server, provider, 4)
+        again = generate(tmp_path, server, provider, 4)
     assert (again.kept, again.failed, again.already) == (0, 0, 4)
     assert kept(tmp_path) == {0, 1, 2, 3}
     assert len(server.jobs) == 1
@@ -241,8 +243,8 @@ def test_a_kill_before_results_are_journaled_costs_a_fetch(tmp_path, provider, m
         with monkeypatch.context() as patched:
             patched.setattr(BatchRun, "_keep", dying)
             with pytest.raises(Killed):
-                buy(tmp_path, server, provider, 4)
-        assert buy(tmp_path, server, provider, 4).kept == 4
+                generate(tmp_path, server, provider, 4)
+        assert generate(tmp_path, server, provider, 4).kept == 4
     assert len(server.jobs) == 1
 
 
@@ -250,7 +252,7 @@ def test_a_kill_before_results_are_journaled_costs_a_fetch(tmp_path, provider, m
 def test_a_503_is_tried_again(tmp_path, provider, route):
     """A provider that is away twice is asked a third time; no job is submitted twice."""
     with BatchServer(fail={f"{provider}_{route}": [503, 503]}) as server:
-        assert buy(tmp_path, server, provider, 4).kept == 4
+        assert generate(tmp_path, server, provider, 4).kept == 4
     assert len(server.jobs) == 1
 
 
@@ -258,8 +260,8 @@ def test_a_provider_that_stays_away_ends_the_run_and_nothing_is_lost(tmp_path, p
     """After the last attempt the run ends with an error; the next one fetches the results."""
     with BatchServer(fail={f"{provider}_download": [503] * 3}) as server:
         with pytest.raises(TryAgainError):
-            buy(tmp_path, server, provider, 4)
-        assert buy(tmp_path, server, provider, 4).kept == 4
+            generate(tmp_path, server, provider, 4)
+        assert generate(tmp_path, server, provider, 4).kept == 4
     assert len(server.jobs) == 1
 
 
@@ -273,36 +275,36 @@ def test_an_accepted_job_whose_answer_was_lost_is_not_submitted_twice(tmp_path, 
             raise TryAgainError("the connection failed")
 
     with BatchServer() as server:
-        assert buy(tmp_path, server, provider, 4, made=Losing).kept == 4
+        assert generate(tmp_path, server, provider, 4, made=Losing).kept == 4
     assert len(server.jobs) == 1
 
 
 def test_duplicates_are_ignored_and_strangers_are_an_error(tmp_path, provider):
     """A key that comes twice counts once; a key that nobody sent is not taken for another's."""
     with BatchServer(plans=[Plan(twice=True), Plan(stranger=True)]) as server:
-        assert buy(tmp_path, server, provider, 4).kept == 4
+        assert generate(tmp_path, server, provider, 4).kept == 4
         with pytest.raises(GenerationError, match="not asked for"):
-            buy(tmp_path, server, provider, 8)
+            generate(tmp_path, server, provider, 8)
     assert kept(tmp_path) == set(range(8))
 
 
 def test_a_job_that_the_provider_forgot_is_an_error_that_names_the_way_out(tmp_path, provider):
     """A 404 for a job may be another account's key: nothing is bought again without being told."""
     with BatchServer(plans=[Plan(looks=10**9)]) as server:
-        buy(tmp_path, server, provider, 4, stop=3)
+        generate(tmp_path, server, provider, 4, stop=3)
         server.jobs.clear()
         server.plans = ()
         with pytest.raises(GenerationError, match=r"remove .*drafts\.jsonl\.batches"):
-            buy(tmp_path, server, provider, 4)
+            generate(tmp_path, server, provider, 4)
         (tmp_path / "drafts.jsonl.batches").unlink()
-        assert buy(tmp_path, server, provider, 4).kept == 4
+        assert generate(tmp_path, server, provider, 4).kept == 4
 
 
 def test_a_ledger_cut_at_any_byte_recovers(tmp_path):
     """However a kill cut the ledger, the run ends with every draft, and none bought without need."""
     with BatchServer() as server:
         (tmp_path / "whole").mkdir()
-        buy(tmp_path / "whole", server, "gemini", 4)
+        generate(tmp_path / "whole", server, "gemini", 4)
         data = (tmp_path / "whole" / "drafts.jsonl.batches").read_bytes()
         for cut in (0, *range(70, len(data) + 1)):  # a write is torn at a block's end, not in its first bytes
             path = tmp_path / "cut.batches"
@@ -320,26 +322,26 @@ def test_a_ledger_cut_at_any_byte_recovers(tmp_path):
             half = lines[whole][:80] if whole < 3 else b""
             (folder / "drafts.jsonl.batches").write_bytes(b"".join(lines[:whole]) + half)
             before = len(server.jobs)
-            assert buy(folder, server, "gemini", 4).kept == 4
+            assert generate(folder, server, "gemini", 4).kept == 4
             assert len(server.jobs) - before == (0 if whole in {1, 2} else 1)
 
 
 def test_a_damaged_ledger_is_refused(tmp_path):
     """A line that was changed after it was written is an error, not a guess."""
     with BatchServer() as server:
-        buy(tmp_path, server, "gemini", 1)
+        generate(tmp_path, server, "gemini", 1)
         ledger = tmp_path / "drafts.jsonl.batches"
         ledger.write_bytes(ledger.read_bytes().replace(b'"s1"', b'"s2"'))
         with pytest.raises(BadInputError, match="damaged"):
-            buy(tmp_path, server, "gemini", 1)
+            generate(tmp_path, server, "gemini", 1)
 
 
 def test_the_spend_cap_holds_over_jobs_that_an_earlier_run_left_open(tmp_path, provider):
     """Money promised for an open job counts in the next run too."""
     one = PRICE.most(next(tasks(SimpleNamespace(model="m", source=None), 1)).request)
     with BatchServer(plans=[Plan(looks=10**9)]) as server:
-        buy(tmp_path, server, provider, 4, stop=3)
-        run = buy(tmp_path, server, provider, 20, cap=6.5 * one, stop=6)
+        generate(tmp_path, server, provider, 4, stop=3)
+        run = generate(tmp_path, server, provider, 20, cap=6.5 * one, stop=6)
     assert "spend cap" in run.stopped
     assert sum(len(job.rows) for job in server.jobs.values()) == 6
 
@@ -347,7 +349,7 @@ def test_the_spend_cap_holds_over_jobs_that_an_earlier_run_left_open(tmp_path, p
 def test_a_lot_ends_where_its_bytes_do(tmp_path, provider):
     """Lots are small in bytes as well as in rows."""
     with BatchServer() as server:
-        buy(tmp_path, server, provider, 4, limits=replace(QUICK, batch_bytes=1, jobs=2))
+        generate(tmp_path, server, provider, 4, limits=replace(QUICK, batch_bytes=1, jobs=2))
     assert [len(job.rows) for job in server.jobs.values()] == [1, 1, 1, 1]
 
 
@@ -371,10 +373,10 @@ def test_a_file_may_go_up_in_pieces():
 def test_jobs_of_another_model_in_the_same_ledger_are_left_alone(tmp_path):
     """One ledger serves all models of a journal; each run looks after its own jobs."""
     with BatchServer(plans=[Plan(looks=10**9)]) as server:
-        buy(tmp_path, server, "gemini", 2, stop=3)
-        assert buy(tmp_path, server, "mistral", 2).kept == 2
+        generate(tmp_path, server, "gemini", 2, stop=3)
+        assert generate(tmp_path, server, "mistral", 2).kept == 2
         server.jobs["job-0"].plan = Plan()
-        assert buy(tmp_path, server, "gemini", 2).kept == 2
+        assert generate(tmp_path, server, "gemini", 2).kept == 2
 
 
 @pytest.mark.parametrize("route", ["create", "get", "download"])
@@ -384,10 +386,10 @@ def test_the_key_and_the_prompt_stay_out_of_errors_and_files(tmp_path, provider,
     caplog.set_level(logging.DEBUG, logger="tabon")
     with BatchServer(fail={f"{provider}_{route}": [code] * 9}) as server:
         with pytest.raises(TabonError) as caught:
-            buy(tmp_path, server, provider, 2)
+            generate(tmp_path, server, provider, 2)
         refused = pytest.raises(TabonError)
         with refused as wrong:
-            buy(tmp_path, server, provider, 3, key="another-canary-key")
+            generate(tmp_path, server, provider, 3, key="another-canary-key")
     shown = [str(caught.value), repr(caught.value), str(wrong.value), caplog.text]
     shown += [path.read_text() for path in tmp_path.iterdir()]
     for secret in (KEY, "another-canary-key", PROMPT):
@@ -426,7 +428,7 @@ def test_a_job_that_the_first_version_left_open_is_fetched(tmp_path, provider, m
     with BatchServer(plans=[Plan(looks=10**9)]) as server:
         with monkeypatch.context() as patched:
             patched.setattr(DraftKey, "digest", DraftKey.old_digest)
-            buy(tmp_path, server, provider, 4, made=Own, stop=3)
+            generate(tmp_path, server, provider, 4, made=Own, stop=3)
         records = [json.loads(line) for line in ledger.read_bytes().splitlines()]
         for draft in records[0]["drafts"]:
             draft["seed"] = draft["key"].pop("seed")
@@ -435,8 +437,8 @@ def test_a_job_that_the_first_version_left_open_is_fetched(tmp_path, provider, m
         lines = [{name: record[name] for name in record if name != "crc"} for record in records]
         ledger.write_bytes(b"".join(map(record_line, lines)))
         server.jobs["job-0"].plan = Plan()
-        assert buy(tmp_path, server, provider, 4, made=Own).kept == 4
-        assert buy(tmp_path, server, provider, 4, made=Own).already == 4
+        assert generate(tmp_path, server, provider, 4, made=Own).kept == 4
+        assert generate(tmp_path, server, provider, 4, made=Own).already == 4
     assert kept(tmp_path) == {0, 1, 2, 3}
     assert len(server.jobs) == 1
 
@@ -444,10 +446,10 @@ def test_a_job_that_the_first_version_left_open_is_fetched(tmp_path, provider, m
 def test_jobs_at_another_address_are_left_alone(tmp_path, provider):
     """A job is asked after at the server that has it."""
     with BatchServer(plans=[Plan(looks=10**9)]) as first, BatchServer() as second:
-        buy(tmp_path, first, provider, 2, stop=3)
-        assert buy(tmp_path, second, provider, 2).kept == 2
+        generate(tmp_path, first, provider, 2, stop=3)
+        assert generate(tmp_path, second, provider, 2).kept == 2
         first.jobs["job-0"].plan = Plan()
-        assert buy(tmp_path, first, provider, 2).kept == 2
+        assert generate(tmp_path, first, provider, 2).kept == 2
     assert {record["source"] for record in read_journal(tmp_path / "drafts.jsonl")} == {
         first.url(provider),
         second.url(provider),

@@ -66,8 +66,8 @@ def failure_of(provider, behaviour, expected, **options):
     with ProviderServer(script=[behaviour]) as server, pytest.raises(expected) as caught:
         ask(server, provider, **options)
     assert server.calls == 1
-    told = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
-    assert not any(secret in told for secret in SECRETS)
+    on_progress = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
+    assert not any(secret in on_progress for secret in SECRETS)
     assert caught.value.__context__ is None
     return caught.value
 

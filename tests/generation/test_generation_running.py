@@ -56,15 +56,15 @@ def tasks(count, request=REQUEST):
     return (Task(replace(KEY, sample=number), request) for number in range(count))
 
 
-def buy(path, generator, count, *, price=FREE, cap=None, limits=QUICK, during=None):  # noqa: PLR0913
+def generate(path, generator, count, *, price=FREE, cap=None, limits=QUICK, during=None):  # noqa: PLR0913
     """Run a whole run and return its progress."""
     journal = Journal(path)
 
     async def whole():
         run = Run(generator, journal, Budget(price, spent=journal.cost, cap=cap), limits)
         if during is None:
-            return await run.buy(tasks(count))
-        running = asyncio.create_task(run.buy(tasks(count)))
+            return await run.generate(tasks(count))
+        running = asyncio.create_task(run.generate(tasks(count)))
         await until_async(during[0], "the run to come so far")
         during[1](run)
         return await running
@@ -78,8 +78,8 @@ def buy(path, generator, count, *, price=FREE, cap=None, limits=QUICK, during=No
 def test_a_finished_run_asks_nothing_again(tmp_path):
     """Every draft is bought once; the second run makes no call."""
     first, second = Scripted(), Scripted()
-    assert buy(tmp_path / "d", first, 20).kept == 20
-    again = buy(tmp_path / "d", second, 25)
+    assert generate(tmp_path / "d", first, 20).kept == 20
+    again = generate(tmp_path / "d", second, 25)
     assert (first.calls, second.calls, again.kept, again.already) == (20, 5, 5, 20)
 
 
@@ -87,30 +87,30 @@ def test_every_outcome_is_kept_as_what_it_is(tmp_path):
     """Blocked, refused, empty, truncated and malformed answers were bought: never asked again."""
     outcomes = ["ok", "truncated", "blocked", "refused", "empty", "malformed"]
     generator = Scripted(*(Answer(outcome=outcome) for outcome in outcomes))
-    progress = buy(tmp_path / "d", generator, 6, limits=Limits(concurrency=1))
+    progress = generate(tmp_path / "d", generator, 6, limits=Limits(concurrency=1))
     assert dict(progress.outcomes) == dict.fromkeys(outcomes, 1)
     assert [record["outcome"] for record in read_journal(tmp_path / "d")] == outcomes
-    assert buy(tmp_path / "d", Scripted(), 6).kept == 0
+    assert generate(tmp_path / "d", Scripted(), 6).kept == 0
 
 
 def test_what_may_pass_is_tried_again(tmp_path):
     """A 429, a 503 and a lost connection are followed by the answer."""
     generator = Scripted(TryAgainError("429", retry_after=0.0), TryAgainError("503"), TryAgainError("lost"))
-    assert buy(tmp_path / "d", generator, 1).kept == 1
+    assert generate(tmp_path / "d", generator, 1).kept == 1
     assert generator.calls == 4
 
 
 def test_trying_again_ends(tmp_path):
     """After the last attempt the draft is counted as failed and the run goes on."""
     generator = Scripted(*(TryAgainError("503") for _ in range(6)))
-    progress = buy(tmp_path / "d", generator, 3, limits=Limits(concurrency=1, first_wait=0.001))
+    progress = generate(tmp_path / "d", generator, 3, limits=Limits(concurrency=1, first_wait=0.001))
     assert (progress.failed, progress.kept, generator.calls) == (1, 2, 8)
 
 
 def test_a_no_for_good_is_not_tried_again(tmp_path):
     """A 400 costs one call; the other drafts are bought."""
     generator = Scripted(GenerationError("400"))
-    progress = buy(tmp_path / "d", generator, 3)
+    progress = generate(tmp_path / "d", generator, 3)
     assert (progress.failed, progress.kept, generator.calls) == (1, 2, 3)
 
 
@@ -118,7 +118,7 @@ def test_many_refusals_in_a_row_end_the_run(tmp_path):
     """A wrong key is told after five calls, not after fifteen thousand."""
     generator = Scripted(*(GenerationError("the key is wrong") for _ in range(50)))
     with pytest.raises(GenerationError, match="the key is wrong"):
-        buy(tmp_path / "d", generator, 50, limits=Limits(concurrency=1))
+        generate(tmp_path / "d", generator, 50, limits=Limits(concurrency=1))
     assert generator.calls == 5
 
 
@@ -130,19 +130,19 @@ def test_the_asked_wait_is_kept(tmp_path, monkeypatch):
         waits.append((attempt, asked))
 
     monkeypatch.setattr(running.Run, "_pause", record)
-    buy(tmp_path / "d", Scripted(TryAgainError("429", retry_after=17.0), TryAgainError("500")), 1)
+    generate(tmp_path / "d", Scripted(TryAgainError("429", retry_after=17.0), TryAgainError("500")), 1)
     assert waits == [(1, 17.0), (2, None)]
 
 
 def test_the_spend_cap_holds(tmp_path):
     """No draft is started that could pass the cap, whatever is in flight; the sum survives a restart."""
     price = Price(input=100.0, output=1000.0)  # each answer costs 0.2 dollars, at most 0.11 by estimate
-    progress = buy(tmp_path / "d", Scripted(latency=0.001), 100, price=price, cap=2.0)
+    progress = generate(tmp_path / "d", Scripted(latency=0.001), 100, price=price, cap=2.0)
     assert progress.stopped == "the next draft could pass the spend cap"
     assert progress.spent <= 2.0 + 4 * 0.09  # the first four were underestimated
     spent = sum(record["cost"] for record in read_journal(tmp_path / "d"))
     assert spent == pytest.approx(progress.spent)
-    again = buy(tmp_path / "d", Scripted(), 100, price=price, cap=2.0)
+    again = generate(tmp_path / "d", Scripted(), 100, price=price, cap=2.0)
     assert again.kept == 0
 
 
@@ -156,7 +156,7 @@ def test_an_answer_of_unknown_length_costs_its_estimate():
 def test_no_more_requests_are_in_flight_than_allowed(tmp_path):
     """Concurrency is a limit, and it is used."""
     generator = Scripted(gate=7)
-    buy(tmp_path / "d", generator, 21, limits=Limits(concurrency=7))
+    generate(tmp_path / "d", generator, 21, limits=Limits(concurrency=7))
     assert generator.most_in_flight == 7
 
 
@@ -169,7 +169,7 @@ def test_the_rate_is_a_limit(tmp_path):
             starts.append(asyncio.get_running_loop().time())
             return await super().generate(request)
 
-    buy(tmp_path / "d", Timed(), 20, limits=Limits(concurrency=20, per_minute=6000))
+    generate(tmp_path / "d", Timed(), 20, limits=Limits(concurrency=20, per_minute=6000))
     assert starts[-1] - starts[0] >= 19 * 0.01 - 0.005
 
 
@@ -178,7 +178,7 @@ def test_a_stop_waits_for_what_is_in_flight(tmp_path):
     generator = Scripted(gate=4)
     stop = (lambda: generator.calls == 4, lambda run: run.stop("it was interrupted") or generator.open.set())
     generator.gate = 5  # the four wait until the stop was said
-    progress = buy(tmp_path / "d", generator, 500, during=stop)
+    progress = generate(tmp_path / "d", generator, 500, during=stop)
     assert progress.stopped == "it was interrupted"
     assert generator.calls == progress.kept == 4
     assert len(list(read_journal(tmp_path / "d"))) == progress.kept
@@ -188,7 +188,7 @@ def test_a_stop_does_not_wait_out_a_long_pause(tmp_path):
     """A run that waits for a provider ends when it is told to."""
     generator = Scripted(*(TryAgainError("429", retry_after=3600.0) for _ in range(4)))
     stop = (lambda: generator.calls == 4, lambda run: run.stop("it was interrupted"))
-    progress = buy(tmp_path / "d", generator, 4, during=stop)
+    progress = generate(tmp_path / "d", generator, 4, during=stop)
     assert (progress.kept, progress.failed) == (0, 4)
 
 
@@ -207,7 +207,7 @@ def test_a_full_disk_ends_the_run(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(BadInputError, match="make room and run again"):
-        buy(tmp_path / "d", Scripted(latency=0.001), 200, limits=Limits(concurrency=2))
+        generate(tmp_path / "d", Scripted(latency=0.001), 200, limits=Limits(concurrency=2))
     monkeypatch.undo()
     assert len(list(read_journal(tmp_path / "d"))) >= 3
 
@@ -225,7 +225,7 @@ def test_a_failing_task_keeps_what_is_in_flight(tmp_path):
     for _ in range(2):
         journal = Journal(tmp_path / "d")
         with pytest.raises(BadInputError, match="a file is broken"):
-            asyncio.run(Run(generator, journal, Budget(FREE, cap=None), QUICK).buy(broken()))
+            asyncio.run(Run(generator, journal, Budget(FREE, cap=None), QUICK).generate(broken()))
         assert generator.calls == len(journal) == 3
         journal.close()
 
@@ -234,14 +234,14 @@ def test_a_fault_in_a_client_keeps_what_is_in_flight(tmp_path):
     """Even an error that nobody foresaw costs no draft that was paid for."""
     generator = Scripted(ZeroDivisionError("a fault"), gate=4)
     with pytest.raises(ZeroDivisionError):
-        buy(tmp_path / "d", generator, 50)
+        generate(tmp_path / "d", generator, 50)
     assert len(list(read_journal(tmp_path / "d"))) == generator.calls - 1 == 3
 
 
 def test_a_wait_that_is_too_long_ends_the_run(tmp_path):
     """A provider that asks for more than an hour is not slept for; the run says what it asked."""
     generator = Scripted(None, TryAgainError("HTTP 429", retry_after=99_999_999.0))
-    progress = buy(tmp_path / "d", generator, 50, limits=Limits(concurrency=1))
+    progress = generate(tmp_path / "d", generator, 50, limits=Limits(concurrency=1))
     assert (progress.kept, generator.calls) == (1, 2)
     assert progress.stopped == "HTTP 429, and not for another 2.78e+04 hours"
 

@@ -263,7 +263,7 @@ def test_the_overview_says_where_the_numbers_come_from():
 
 def test_a_study_alone_is_the_same_as_in_a_lot(monkeypatch):
     """A study depends on nothing but its query; a number that is not there is an IndexError."""
-    monkeypatch.setattr("tabon.service.explorer.studies.LOT", 4)
+    monkeypatch.setattr("tabon.service.explorer.studies.BATCH", 4)
     records = [*simulated(), *odd()[-4:]]
     studies = made(records=records)
     assert len(studies) > 8

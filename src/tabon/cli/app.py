@@ -30,7 +30,7 @@ def main() -> None:
     """Pick the best of N generated chest X-ray reports by its change from the prior report.
 
     Data goes to standard output, talk to standard error; `-` is a standard
-    stream. Exit status: 0 done, 1 tabon said no (in one sentence), 2 usage.
+    stream. Exit status: 0 done, 1 an error (in one sentence), 2 usage.
     """
 
 

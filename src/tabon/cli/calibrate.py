@@ -37,7 +37,7 @@ def calibrate(queries: Any, bank: Path, out: Path, **options: Any) -> None:  # n
 
     Use queries of the same generator with the same number of drafts, of patients
     that are not selected for later, such as the validation split. Then
-    `tabon select --calibration FILE --abstain 0.1` says nothing in about a tenth
+    `tabon select --calibration FILE --abstain 0.1` abstains in about a tenth
     of similar cases: the least plausible.
     """
     selector = selector_of(TransitionBank.load(bank), options)

@@ -115,7 +115,7 @@ def _settings(options: dict[str, Any]) -> ControlSettings:
 
 
 def _route_modules(options: dict[str, Any]) -> Dependencies:
-    """Return encoders, stores and who is told."""
+    """Return encoders, stores and a progress callback."""
     measurements = None
     if not options["no_measurements"]:
         measurements = MeasurementStore(options["measurements"] or default_cache() / "measurements.sqlite")

@@ -70,7 +70,7 @@ def _package(name: str, remedy: str, *, needed: bool = False) -> Finding:
 
 
 def _minilm() -> Finding:
-    """Load the embedded encoder and embed sentences with it, alone and in company."""
+    """Load the embedded encoder and embed sentences with it, alone and in a batch."""
     try:
         encoder = load_encoder("minilm")
         stable = _keeps_its_bits(encoder)
@@ -86,7 +86,7 @@ def _minilm() -> Finding:
 
 
 def _keeps_its_bits(encoder: Encoder) -> bool:
-    """Say whether sentences of several lengths have the same row alone and in company."""
+    """Say whether sentences of several lengths have the same row alone and in a batch."""
     sentences = [f"{'no ' * count}{what}" for count in range(12) for what in ("effusion", "opacity")]
     alone = np.concatenate([encoder.encode([sentence]) for sentence in sentences[::2]])
     return bool(np.array_equal(alone, encoder.encode(sentences)[::2]))

@@ -90,7 +90,7 @@ def generate(cohort: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
     try:
         budget.spent = journal.cost
         run = partial(make_run, generator, journal, budget, options)
-        progress = asyncio.run(bought(generator, run, wanted, Told(total)))
+        progress = asyncio.run(finished(generator, run, wanted, ProgressLine(total)))
     finally:
         journal.close()
     report(progress, out, left_out)
@@ -113,11 +113,11 @@ def make_run(generator: Any, journal: Journal, budget: Budget, options: dict[str
     return Run(generator, journal, budget, limits)
 
 
-async def bought(
+async def finished(
     generator: Endpoint,
     make: Callable[[], Run | BatchRun],
     wanted: Iterator[Task],
-    told: Callable[[Progress], None],
+    on_progress: Callable[[Progress], None],
 ) -> Progress:
     """Run until all drafts are there, or until Ctrl-C: those in flight are waited for."""
     run = make()
@@ -125,12 +125,12 @@ async def bought(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, run.stop, "it was interrupted")
     try:
-        return await run.buy(wanted, told)
+        return await run.generate(wanted, on_progress)
     finally:
         await generator.close()
 
 
-class Told:
+class ProgressLine:
     """Shows how a run goes, where a person is watching."""
 
     def __init__(self, total: int) -> None:

@@ -123,11 +123,11 @@ def select(queries: Any, bank: Path, out: Path | None, **options: Any) -> None: 
 
 def _here(queries: Any, bank: Path, out: Path | None, settings: SelectionSettings) -> int:  # noqa: ANN401
     """Answer on this machine, and return how many queries could not be answered."""
-    chooser = abstaining_selector(TransitionBank.load(bank), settings)
+    selector = abstaining_selector(TransitionBank.load(bank), settings)
     if out is None or str(out) == "-":
-        return write_selections(chooser, queries, sys.stdout.buffer)
+        return write_selections(selector, queries, sys.stdout.buffer)
     with replacing(out) as file:
-        return write_selections(chooser, queries, file)
+        return write_selections(selector, queries, file)
 
 
 def _elsewhere(
@@ -179,11 +179,11 @@ def selector_of(bank: TransitionBank, options: Mapping[str, Any]) -> Selector:
     return make_selector(bank, settings_of(options))
 
 
-def write_selections(chooser: AnySelector, lines: Iterable[bytes], out: IO[bytes]) -> int:
+def write_selections(selector: AnySelector, lines: Iterable[bytes], out: IO[bytes]) -> int:
     """Answer queries in batches and return how many could not be answered."""
     failures = count = 0
     for batch in in_batches(read_queries(lines), QUERIES_AT_ONCE):
-        answered = answer(chooser, batch)
+        answered = answer(selector, batch)
         for complaint in answered.complaints:
             click.echo(complaint, err=True)
         out.write(answered.selections)

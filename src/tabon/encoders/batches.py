@@ -2,7 +2,7 @@
 
 The same sentence in another batch comes back with other last bits, because
 padding and matrix shapes change the order of additions. Here no sentence is
-padded, and every product has the same shape whatever the company: either a batch
+padded, and every product has the same shape whatever else is in the batch: either a batch
 is always so many tokens, of sentences of any lengths (`mixed_batches`), or it is
 always as many sentences of one length (`one_length_batches`). The last ones are
 filled up.

@@ -25,7 +25,7 @@ def risk_of(picks: Picks, cases: Sequence[Case], measured: Measured, score: str)
     table = picks.distance_rows(cases)
     totals = np.where(rows == NOTHING, np.nan, table[np.arange(len(cases)), np.maximum(rows, 0)])
     counts = np.array([max(picks.sections.get(case.query.id, 1), 1) for case in cases])
-    distances = totals / counts  # a total over two sections is not stranger for that
+    distances = totals / counts  # a total over two sections is not less plausible for that
     worth = measured.per_draft()[np.arange(len(cases)), np.maximum(rows, 0), column]
     known = ~(np.isnan(distances) | np.isnan(worth))
     if not known.any():

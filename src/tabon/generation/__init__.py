@@ -1,1 +1,1 @@
-"""Drafts from any model, under the paper's prompts, bought once and kept."""
+"""Drafts from any model, under the paper's prompts, generated once and kept."""

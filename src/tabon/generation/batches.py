@@ -97,7 +97,7 @@ class BatchRun:
         self.ledger = Ledger(ledger_path)
         self._stopping, self._spent_out = asyncio.Event(), False
         self._missing: set[str] = set()
-        self._told: Callable[[Progress], None] | None = None
+        self._on_progress: Callable[[Progress], None] | None = None
         self.progress = Progress(spent=budget.spent)
 
     def stop(self, why: str) -> None:
@@ -105,9 +105,11 @@ class BatchRun:
         self.progress.stopped = self.progress.stopped or why
         self._stopping.set()
 
-    async def buy(self, tasks: Iterator[Task], told: Callable[[Progress], None] | None = None) -> Progress:
+    async def generate(
+        self, tasks: Iterator[Task], on_progress: Callable[[Progress], None] | None = None
+    ) -> Progress:
         """Fetch what open jobs made, then ask for every draft that the journal lacks."""
-        self._told = told
+        self._on_progress = on_progress
         try:
             for batch in self._mine():
                 await self._attach(batch)
@@ -215,8 +217,8 @@ class BatchRun:
             ) from None
         await asyncio.to_thread(self._keep, batch, rows)
         self.ledger.write({"step": "end", "name": batch.name, "state": state})
-        if self._told is not None:
-            self._told(self.progress)
+        if self._on_progress is not None:
+            self._on_progress(self.progress)
         return True
 
     def _keep(self, batch: DraftBatch, rows: list[tuple[str, Answer]]) -> None:
@@ -288,7 +290,7 @@ async def call(provider: Provider, send: Callable[[], Awaitable[T]]) -> T:
 
     Raises:
         TryAgainError: nothing came back, or nothing that can be read.
-        GenerationError: the provider said no for good.
+        GenerationError: the provider refused for good.
     """
     got: list[T] = []
 
@@ -317,7 +319,7 @@ def read_rows(provider: Provider, data: bytes) -> list[dict[str, Any]]:
 
 
 def answer_from(body: object, read: Callable[[Any], Mapping[str, Any]]) -> Answer:
-    """Return the answer in one row; one that cannot be read was still bought, so it is kept."""
+    """Return the answer in one row; one that cannot be read was still paid for, so it is kept."""
     try:
         return answer_of(read(body), body)
     except UNREADABLE:

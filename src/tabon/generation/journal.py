@@ -203,7 +203,7 @@ class Journal(RecordFile):
         super().__init__(path)
 
     def __contains__(self, key: DraftKey) -> bool:
-        """Whether this draft was bought already."""
+        """Whether this draft was generated already."""
         return key in self._kept
 
     def __len__(self) -> int:
@@ -323,7 +323,7 @@ def _damaged(path: Path, number: int) -> BadInputError:
     """Return the error of a line whose checksum is wrong."""
     return BadInputError(
         f"{path} line {number} was damaged after it was written; restore the file from a copy, "
-        "or remove that line and buy its draft again"
+        "or remove that line and generate its draft again"
     )
 
 

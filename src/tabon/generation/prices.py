@@ -88,5 +88,5 @@ class Budget:
         return paid
 
     def release(self, reserved: float) -> None:
-        """Take a promise back: nothing was bought."""
+        """Take a promise back: nothing was generated."""
         self._promised -= reserved

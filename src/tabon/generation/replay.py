@@ -1,4 +1,4 @@
-"""Drafts that were bought before, given again."""
+"""Drafts that were generated before, given again."""
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256

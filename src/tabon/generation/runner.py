@@ -37,7 +37,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One draft to be bought."""
+    """One draft to be generated."""
 
     key: DraftKey
     request: Request
@@ -72,11 +72,13 @@ class Run:
         self.progress.stopped = self.progress.stopped or why
         self._stopping.set()
 
-    async def buy(self, tasks: Iterator[Task], told: Callable[[Progress], None] | None = None) -> Progress:
-        """Buy every draft that the journal lacks."""
+    async def generate(
+        self, tasks: Iterator[Task], on_progress: Callable[[Progress], None] | None = None
+    ) -> Progress:
+        """Generate every draft that the journal lacks."""
         writer = asyncio.create_task(self._writer.run())
         try:
-            work = [self._work(tasks, told) for _ in range(self._limits.concurrency)]
+            work = [self._work(tasks, on_progress) for _ in range(self._limits.concurrency)]
             ends = await asyncio.gather(*work, return_exceptions=True)
         finally:
             await self._writer.finish(writer)
@@ -84,7 +86,7 @@ class Run:
             raise failure
         return self.progress
 
-    async def _work(self, tasks: Iterator[Task], told: Callable[[Progress], None] | None) -> None:
+    async def _work(self, tasks: Iterator[Task], on_progress: Callable[[Progress], None] | None) -> None:
         """Take tasks one after another until there are none, or the run stops.
 
         A failure stops the run: the others keep the drafts they have in flight, which are paid for.
@@ -98,8 +100,8 @@ class Run:
                     self.progress.already += 1
                     continue
                 await self._one(task)
-                if told is not None:
-                    told(self.progress)
+                if on_progress is not None:
+                    on_progress(self.progress)
         except Exception:
             self.stop("it failed")
             raise
@@ -110,7 +112,7 @@ class Run:
             return await asyncio.to_thread(next, tasks, None)
 
     async def _one(self, task: Task) -> None:
-        """Buy one draft within the budget and keep it."""
+        """Generate one draft within the budget and keep it."""
         reserved = self._budget.reserve(task.request)
         if reserved is None:
             self.stop("the next draft could pass the spend cap")

@@ -24,8 +24,8 @@ ABSTENTIONS: Mapping[str, str] = MappingProxyType(
         "all-drafts-empty": "no draft has findings or impression; check the generator's output",
         "nothing-to-compare": "no draft has a section that the prior and the bank have too; "
         "give matching sections",
-        "implausible": "even the best draft is stranger than the asked rate allows; look at the drafts, or "
-        "lower --abstain",
+        "implausible": "even the best draft is less plausible than the asked rate allows; "
+        "look at the drafts, or lower --abstain",
         "trained-on": "the selector was fitted on this patient; fit it without, or use an unfitted one",
         "patient-in-bank": "the patient's own transitions are in the bank; build the bank without this "
         "patient, or say --allow-bank-patients",

@@ -38,7 +38,7 @@ def load_metric(name: str, *, model: Path | None = None) -> Metric:
 
 
 def load_metrics(names: Iterable[str], models: Mapping[str, Path]) -> tuple[list[Metric], dict[str, str]]:
-    """Load the metrics that can be measured here; say why the others cannot, and the way out."""
+    """Load the metrics that can be measured here; say why the others cannot, and a hint."""
     loaded, missing = [], {}
     for name in names:
         try:

@@ -156,7 +156,7 @@ class PgvectorService:
                 self._drop()
                 raise ServiceLostError(f"{self.place} was lost ({self._reason(error)}); try again") from None
             except errors.Error as error:
-                raise SearchServiceError(f"{self.place} said no: {self._reason(error)}") from None
+                raise SearchServiceError(f"{self.place} refused: {self._reason(error)}") from None
 
     def _connected(self) -> Any:  # noqa: ANN401
         """Return the open connection, or open one."""

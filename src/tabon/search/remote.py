@@ -118,10 +118,10 @@ class Parts:
     """The distinct directions of one section under one distance, worked out in blocks."""
 
     def __init__(
-        self, bank: TransitionBank, section: Section, distance: str, told: Callable[[int], None]
+        self, bank: TransitionBank, section: Section, distance: str, on_progress: Callable[[int], None]
     ) -> None:
-        """Work out nothing yet; `told` is called with how many transitions each block had."""
-        self._bank, self._section, self._distance, self._told = bank, section, distance, told
+        """Work out nothing yet; `on_progress` is called with how many transitions each block had."""
+        self._bank, self._section, self._distance, self._on_progress = bank, section, distance, on_progress
         self._number: dict[bytes, int] = {}
         self._numbers: list[int] = []
         self._checks: list[int] = []
@@ -138,7 +138,7 @@ class Parts:
                 for place, zero in enumerate(found.zero)
                 if self._is_new(found.directions[place], zero=zero)
             ]
-            self._told(len(rows))
+            self._on_progress(len(rows))
             if fresh:
                 yield np.ascontiguousarray(found.directions[fresh], dtype="<f4")
 
@@ -190,7 +190,7 @@ class RemoteSearch:
         present = sum(len(bank.pairs[section].present()) for section in SECTIONS)
         done, total = 0, present * len(distances)
 
-        def told(count: int) -> None:
+        def on_progress(count: int) -> None:
             nonlocal done
             done += count
             if progress is not None:
@@ -200,9 +200,9 @@ class RemoteSearch:
             for section in SECTIONS:
                 name = name_of(bank, section, distance)
                 if self._is_whole(self._service.find(name), bank):
-                    told(len(bank.pairs[section].present()))
+                    on_progress(len(bank.pairs[section].present()))
                 else:
-                    self._service.fill(name, Parts(bank, section, distance, told))
+                    self._service.fill(name, Parts(bank, section, distance, on_progress))
 
     def section(self, bank: TransitionBank, section: Section, distance: str) -> SectionBank:
         """Return one section's bank under one distance (eq. 7), searched by the service."""

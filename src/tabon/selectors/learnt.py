@@ -3,7 +3,7 @@
 The transition of a draft is seen from five sides: the unit vectors of the
 paper's four distances, and Novelty backwards (what was dropped). The encoder is
 one learnt linear map of these; the distance is minus its value. It is small, it
-is fitted without chance, and it says nothing of patients it was fitted on.
+is fitted without chance, and it abstains for patients it was fitted on.
 """
 
 from collections.abc import Mapping

@@ -43,15 +43,15 @@ class SelectionSettings:
 class AbstainingSelector:
     """A selector that abstains where the pick is implausible."""
 
-    def __init__(self, chooser: Selector, calibration: Calibration | None, rate: float) -> None:
+    def __init__(self, selector: Selector, calibration: Calibration | None, rate: float) -> None:
         """Take a calibration, or make one from the bank."""
-        self._chooser, self._rate = chooser, rate
-        self.encoder, self.signature = chooser.encoder, chooser.signature
-        self._calibration = from_bank(chooser) if calibration is None else calibration
+        self._selector, self._rate = selector, rate
+        self.encoder, self.signature = selector.encoder, selector.signature
+        self._calibration = from_bank(selector) if calibration is None else calibration
 
     def select_many(self, queries: Sequence[Query], /) -> list[Selection]:
         """Choose, or abstain."""
-        return abstaining(self._chooser.select_many(queries), self._calibration, self._rate)
+        return abstaining(self._selector.select_many(queries), self._calibration, self._rate)
 
 
 def abstaining_selector(bank: TransitionBank, settings: SelectionSettings) -> AnySelector:
@@ -59,11 +59,11 @@ def abstaining_selector(bank: TransitionBank, settings: SelectionSettings) -> An
     return may_abstain(make_selector(bank, settings), settings)
 
 
-def may_abstain(chooser: Selector, settings: SelectionSettings) -> AnySelector:
+def may_abstain(selector: Selector, settings: SelectionSettings) -> AnySelector:
     """Return a selector that abstains where the settings ask for that."""
     if settings.abstain is None and settings.calibration is None:
-        return chooser
-    return AbstainingSelector(chooser, settings.calibration, settings.abstain or 0.0)
+        return selector
+    return AbstainingSelector(selector, settings.calibration, settings.abstain or 0.0)
 
 
 def make_selector(
@@ -121,27 +121,27 @@ class Answered:
     queries: int
 
 
-def answer(chooser: AnySelector, batch: Sequence[Query | BadLine]) -> Answered:
+def answer(selector: AnySelector, batch: Sequence[Query | BadLine]) -> Answered:
     """Answer a batch of queries; one that cannot be answered does not stop the others."""
     complaints = [_refusal(line) for line in batch if isinstance(line, BadLine)]
     lines = []
-    for query, found in _answers(chooser, [query for query in batch if isinstance(query, Query)]):
+    for query, found in _answers(selector, [query for query in batch if isinstance(query, Query)]):
         if isinstance(found, Selection):
             lines.append(json.dumps({**query.facts, **found.as_record(query.id)}).encode() + b"\n")
         complaints += _complaint(query, found)
     return Answered(b"".join(lines), tuple(complaints), len(batch))
 
 
-def _answers(chooser: AnySelector, queries: list[Query]) -> Iterator[tuple[Query, Selection | Failure]]:
+def _answers(selector: AnySelector, queries: list[Query]) -> Iterator[tuple[Query, Selection | Failure]]:
     """Answer a batch at once; where that fails, one by one, so that one query cannot stop the others."""
     try:
-        selections = chooser.select_many(queries)
+        selections = selector.select_many(queries)
     except (EncoderError, TransportError) as error:
         if len(queries) == 1:
             yield queries[0], error
             return
         for query in queries:
-            yield from _answers(chooser, [query])
+            yield from _answers(selector, [query])
     else:
         yield from zip(queries, selections, strict=True)
 
@@ -153,7 +153,7 @@ def _refusal(line: BadLine) -> str:
 
 
 def _complaint(query: Query, found: Selection | Failure) -> list[str]:
-    """Name a query that has no answer; saying nothing on purpose is an answer."""
+    """Name a query that has no answer; abstaining is an answer."""
     if isinstance(found, Selection) and found.abstained in (None, "implausible"):
         return []
     reason = ABSTENTIONS[found.abstained or ""] if isinstance(found, Selection) else found

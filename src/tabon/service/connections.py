@@ -67,7 +67,7 @@ def watched_protocol(  # noqa: C901  # a class, whose base is imported here
                 self._watch = self.loop.call_later(seconds, self._look, left)
 
         def waits(self) -> bool:
-            """Whether it is the client's turn: to send a head, to read, or to hear the end."""
+            """Whether it is the client's turn: to send a head, to read, or to learn of the end."""
             idle = self.cycle is None or self.cycle.response_complete
             return idle or self.flow.write_paused or self.transport.is_closing()
 

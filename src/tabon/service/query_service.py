@@ -59,7 +59,7 @@ class QueryService:
         bank: TransitionBank,
         selector: AnySelector,
         *,
-        chooser: AnySelector | None = None,
+        abstaining: AnySelector | None = None,
         settings: AnswerSettings | None = None,
         cache: CachingEncoder | None = None,
     ) -> None:
@@ -67,8 +67,8 @@ class QueryService:
         self.settings = AnswerSettings() if settings is None else settings
         self.metrics = Metrics()
         self._selector, self._cache = selector, cache
-        self._chooser = selector if chooser is None else chooser
-        facts = {"notice": NOTICE, **bank.info(), "signature": self._chooser.signature}
+        self._abstaining = selector if abstaining is None else abstaining
+        facts = {"notice": NOTICE, **bank.info(), "signature": self._abstaining.signature}
         self.bank_record: dict[str, Any] = facts
         self._golden: bytes | None = None
         self._looking = asyncio.Lock()
@@ -149,7 +149,7 @@ class QueryService:
         if self._cache is not None and any(ask.fresh for ask in batch):
             self._cache.forget(GOLDEN_SENTENCES)
         selecting = [ask.query for ask in batch if ask.explain is None]
-        selections = iter(self._chooser.select_many(selecting) if selecting else [])
+        selections = iter(self._abstaining.select_many(selecting) if selecting else [])
         return [
             selection_body(ask.query, next(selections))
             if ask.explain is None
@@ -180,5 +180,5 @@ def query_service_of(
         cache = CachingEncoder(bank_encoder(bank, selection.encoder), how.cached_sentences)
     selector = make_selector(bank, selection, cache)
     return QueryService(
-        selector.bank, selector, chooser=may_abstain(selector, selection), settings=how, cache=cache
+        selector.bank, selector, abstaining=may_abstain(selector, selection), settings=how, cache=cache
     )

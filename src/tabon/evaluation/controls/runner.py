@@ -29,7 +29,7 @@ def run_controls(
         files: studies with references; the second and later ones hold other drafts of the same studies.
         bank: the training transitions.
         settings: what is tried.
-        dependencies: encoders, stores and who is told.
+        dependencies: encoders, stores and a progress callback.
     """
     bench = Bench(files[0], bank, settings, dependencies or Dependencies())
     metrics = load_scores(settings.scores, bench.dependencies.measurements)

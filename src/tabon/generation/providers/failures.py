@@ -270,7 +270,7 @@ def settle(provider: Provider, response: Any) -> Answer:  # noqa: ANN401  # an h
 
 
 def _refusal(provider: Provider, status: int, codes: set[str]) -> str:
-    """Say in one sentence why a provider will not answer, and the way out."""
+    """Say in one sentence why a provider will not answer, and a hint."""
     if OUT_OF_MONEY & codes:
         return f"the account for {provider.model} has no credit left; add credit or use another key"
     if status in {401, 403} or KEY_CODES & codes:

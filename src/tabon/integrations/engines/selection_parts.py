@@ -122,7 +122,7 @@ def likeness_of(_: None, job: SelectionJob) -> Likeness:
 
 def answer_part(order: SelectionOrder, batch: QueryBatch) -> Answered:
     """Answer one part on a worker."""
-    chooser, likeness = _ready(order.job)
+    selector, likeness = _ready(order.job)
     if likeness.signature != order.likeness.signature:
         raise EngineError(
             f"node {node()} would answer as {likeness.signature}, another one as {order.likeness.signature}; "
@@ -133,7 +133,7 @@ def answer_part(order: SelectionOrder, batch: QueryBatch) -> Answered:
             f"the encoder gives other last bits on node {node()} than on another one; use nodes with the "
             "same processor and library versions"
         )
-    return answer(chooser, batch)
+    return answer(selector, batch)
 
 
 @lru_cache(maxsize=1)

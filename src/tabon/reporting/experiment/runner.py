@@ -32,7 +32,7 @@ RESULTS = "results.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """What the outside gives: drafts that must be bought, a place for embeddings, an ear."""
+    """What the outside gives: drafts that must be generated, a place for embeddings, a progress callback."""
 
     write_drafts: Callable[[RunPlan, Path], None] | None = None  # of a run, to a queries file
     store: SentenceStore | None = None

@@ -31,7 +31,7 @@ from tabon.text.reports import SECTIONS, Report, Section
 
 MOST_STUDIES: Final = 20_000  # of one page
 REMEMBERED = 20_000  # sentences
-LOT: Final = 64  # studies that are worked out at once
+BATCH: Final = 64  # studies that are worked out at once
 NEIGHBOURS: Final = 3  # training transitions that are shown of each draft
 
 
@@ -102,13 +102,13 @@ class Studies:
         queries: Iterable[Query],
         settings: ExplorerSettings | None = None,
         *,
-        chooser: AnySelector | None = None,
+        abstaining: AnySelector | None = None,
     ) -> None:
         """Take a selector of its own, what chooses where that may abstain too, and the queries."""
         self.settings = ExplorerSettings() if settings is None else settings
         self.queries = tuple(queries)
         check_count(len(self.queries))
-        self._selector, self._chooser = selector, selector if chooser is None else chooser
+        self._selector, self._abstaining = selector, selector if abstaining is None else abstaining
         self._lock = RLock()
         self._maps: Mapping[Section, SectionMap] | None = None
         self._listed: tuple[StudyLine, ...] | None = None
@@ -125,7 +125,7 @@ class Studies:
     @property
     def signature(self) -> str:
         """Return what goes under every number."""
-        return self._chooser.signature
+        return self._abstaining.signature
 
     @property
     def maps(self) -> Mapping[Section, SectionMap]:
@@ -167,7 +167,7 @@ class Studies:
 
     def _lots(self) -> Iterator[range]:
         """Cut the studies into batches."""
-        return (range(start, min(start + LOT, len(self))) for start in range(0, len(self), LOT))
+        return (range(start, min(start + BATCH, len(self))) for start in range(0, len(self), BATCH))
 
     def _lines(self, numbers: range) -> list[StudyLine]:
         """Answer a batch of queries."""
@@ -184,7 +184,7 @@ class Studies:
                 has_image=images is not None and images.path_of(query) is not None,
             )
             for number, query, selection, values in zip(
-                numbers, queries, self._chooser.select_many(queries), scores, strict=True
+                numbers, queries, self._abstaining.select_many(queries), scores, strict=True
             )
         ]
 
@@ -258,7 +258,7 @@ def explorer_of(
     """Make the selector that the settings name, for these studies alone, and put them before it."""
     encoder = CachingEncoder(bank_encoder(bank, selection.encoder), REMEMBERED)
     selector = make_selector(bank, selection, encoder)
-    return Studies(selector, queries, settings, chooser=may_abstain(selector, selection))
+    return Studies(selector, queries, settings, abstaining=may_abstain(selector, selection))
 
 
 def check_count(count: int) -> None:

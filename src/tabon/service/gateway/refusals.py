@@ -36,7 +36,7 @@ def bad_request(message: str, param: str | None = None) -> GatewayError:
 
 
 def as_gateway_error(error: ServiceError) -> GatewayError:
-    """Return an error of the service in OpenAI's form; the way out becomes part of its sentence."""
+    """Return an error of the service in OpenAI's form; the hint becomes part of its sentence."""
     if isinstance(error, GatewayError):
         return error
     message = f"{error.message}; {error.hint}" if error.hint else error.message
@@ -78,7 +78,7 @@ def _status(status: int, *, own_key: bool) -> int:
 
 
 def _sentence(status: int, own_key: bool) -> str:  # noqa: FBT001
-    """Say what happened and the way out."""
+    """Say what happened and a hint."""
     if status in KEY_REFUSED:
         whose = "the gateway's key; check --upstream-key-file" if own_key else "the key; send another one"
         return f"the upstream did not accept {whose} (HTTP {status})"

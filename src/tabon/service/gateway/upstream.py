@@ -25,7 +25,7 @@ CONNECT_SECONDS: Final = 10.0
 ERROR_BYTES: Final = 65_536  # of an error body that are looked at
 MODELS_BYTES: Final = 4_000_000
 SUCCESS: Final = 200
-OnText = Callable[[str], Awaitable[None]]  # is told the text of a draft as it comes
+OnText = Callable[[str], Awaitable[None]]  # gets the text of a draft as it comes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Upstream:
     async def ask(self, call: Call, on_text: OnText | None = None) -> Reply:
         """Return the drafts of one call; where it fails for now, ask again within the deadline.
 
-        Only the first attempt is told to `heard`.
+        Only the first attempt goes to `on_text`.
         """
         for attempt in range(self._settings.retries + 1):
             try:

@@ -44,7 +44,7 @@ function studyFacts(study) {
     "dl",
     { class: "numbers" },
     fact("Margin", number(study.margin), "to the second best"),
-    fact("p", number(study.p), "of the best draft; small is strange"),
+    fact("p", number(study.p), "of the best draft; small is implausible"),
     fact("Gain", signed(study.gain), overview.score ?? "no score"),
     fact("Drafts", String(study.drafts.length), study.tied ? "tied" : "not tied"),
   );

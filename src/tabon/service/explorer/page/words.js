@@ -21,7 +21,7 @@ const ABSTENTIONS = {
   "empty-prior": "the prior has neither findings nor impression",
   "all-drafts-empty": "no draft has findings or impression",
   "nothing-to-compare": "no draft has a section that the prior and the bank have too",
-  implausible: "even the best draft is stranger than the asked rate allows",
+  implausible: "even the best draft is less plausible than the asked rate allows",
   "trained-on": "the selector was fitted on this patient",
   "patient-in-bank": "the patient's own transitions are in the bank",
 };
