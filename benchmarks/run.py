@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_info
 
 from encoding import encoding_lines
 from evaluation import evaluation_lines
+from explanation import explain_lines
 from fused_pool import fused_lines
 from generation import generation_lines
 from large_bank import large_bank_lines
@@ -36,6 +37,7 @@ BENCHMARKS = {
     "evaluation": evaluation_lines,
     "report-space": report_space_lines,
     "fused": fused_lines,
+    "explain": explain_lines,
     "rewards": rewards_lines,
     "service": service_lines,
 }
