@@ -8,7 +8,6 @@ from importlib.metadata import version
 from tabon.encoders import load_encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import TabonError
-from tabon.explain import explain
 from tabon.method.bank import TransitionBank
 from tabon.method.selection import Selection
 from tabon.metrics import load_metric
@@ -29,7 +28,6 @@ __all__ = [
     "Transition",
     "TransitionBank",
     "__version__",
-    "explain",
     "load_encoder",
     "load_metric",
     "parse_report",

@@ -359,7 +359,7 @@ def test_rows_come_back_in_order_from_several_nodes(engine, tmp_path):
     np.testing.assert_array_equal(rows.result(), HashingEncoder().encode(SENTENCES))
     assert encoder.fingerprint == HashingEncoder.fingerprint
     assert encoder.encode([]).shape == (0, 256)
-    assert encoder.batch >= 2 * 2048
+    assert encoder.chunk >= 2 * 2048
 
 
 def test_a_bank_built_on_the_cluster_is_the_bank(engine, one_machine, tmp_path):

@@ -47,7 +47,9 @@ PUBLIC = {
     "TransitionBank",
     "__version__",
     "load_encoder",
+    "load_metric",
     "parse_report",
+    "read_queries",
     "split_sentences",
 }
 
