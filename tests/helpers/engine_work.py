@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from tabon.integrations.engines import SelectionSettings, SpreadEncoder, open_engine, select_parts
+from tabon.integrations.engines import SpreadEncoder, open_engine, select_parts
+from tabon.selectors.setup import SelectionSettings
 from waiting import until
 
 

@@ -33,12 +33,12 @@ from tabon.encoders import load_encoder
 from tabon.encoders.hashing import HashingEncoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, EncoderError, EngineError, UnknownNameError
-from tabon.integrations.engines import SelectionSettings, open_engine, ray_engine, select_parts
+from tabon.integrations.engines import open_engine, ray_engine, select_parts
 from tabon.integrations.engines.parts import PartsFolder, open_parts
 from tabon.integrations.engines.ray_engine import RayAddress, Refused
 from tabon.integrations.engines.selection_parts import SelectionJob, likeness_of
 from tabon.method.sentence_sets import embed
-from tabon.selectors.setup import Answered
+from tabon.selectors.setup import Answered, SelectionSettings
 from tabon.text.records import transition_from_record
 from waiting import LIMIT, until
 

@@ -15,7 +15,7 @@ from tabon.errors import BadInputError, UnknownNameError
 from tabon.method.bank import TransitionBank
 from tabon.selectors import Selector, load_scorer
 from tabon.selectors.streaming import Halving, Margin, StreamingSelector, calibrated_margin, replay, saved
-from tabon.selectors.streaming.draft_text import DraftText, certain, told_in
+from tabon.selectors.streaming.draft_text import DraftText, certain, sentences_in
 from tabon.text.records import query_from_record, transition_from_record
 from tabon.text.reports import parse_report
 
@@ -305,7 +305,7 @@ def test_certain_sentences_stay():
     """What counts as certain after any word of a simulated draft is how the finished draft begins."""
     drafts = [text for texts in cohort()[2][:8] for text in texts]
     for text in drafts:
-        whole, words = told_in(text), words_of(text)
+        whole, words = sentences_in(text), words_of(text)
         for count in range(len(words)):
             told = certain("".join(words[:count]) or " ")
             assert told == whole[: len(told)]

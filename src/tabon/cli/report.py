@@ -19,8 +19,8 @@ from tabon.cli.shared_options import (
     store_option,
 )
 from tabon.errors import BadInputError
-from tabon.integrations.engines import SelectionSettings
 from tabon.method.bank import TransitionBank
+from tabon.selectors.setup import SelectionSettings
 from tabon.service.explorer import MOST_STUDIES, ExplorerSettings, Studies, explorer_of, write_report
 from tabon.service.explorer.images import open_folder
 from tabon.service.explorer.records import NOTICE

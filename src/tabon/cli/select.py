@@ -24,13 +24,7 @@ from tabon.cli.shared_options import (
     tell,
 )
 from tabon.errors import BadInputError
-from tabon.integrations.engines import (
-    SelectionSettings,
-    abstaining_selector,
-    make_selector,
-    open_engine,
-    select_parts,
-)
+from tabon.integrations.engines import open_engine, select_parts
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES
 from tabon.method.scoring import AGGREGATES, ZERO_POLICIES
@@ -38,7 +32,7 @@ from tabon.selectors import SELECTORS, Selector
 from tabon.selectors.abstention import read_calibration
 from tabon.selectors.names import PAPER
 from tabon.selectors.scorer import AnySelector
-from tabon.selectors.setup import answer, in_batches
+from tabon.selectors.setup import SelectionSettings, abstaining_selector, answer, in_batches, make_selector
 from tabon.text.records import read_queries
 
 QUERIES_AT_ONCE = 256

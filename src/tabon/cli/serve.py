@@ -11,8 +11,8 @@ from tabon.cli.report import open_studies
 from tabon.cli.select import method_options, settings_of
 from tabon.cli.shared_options import bank_option, encoder_option, reports_errors, search_option
 from tabon.errors import BadInputError
-from tabon.integrations.engines import SelectionSettings
 from tabon.method.bank import TransitionBank
+from tabon.selectors.setup import SelectionSettings
 from tabon.service import (
     NOTICE,
     AnswerSettings,

@@ -24,7 +24,7 @@ Failure = EncoderError | TransportError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionSettings:
-    """What `tabon select` may be told about its method; the defaults are its own."""
+    """The method that `tabon select` uses; the defaults are its own."""
 
     selector: str = PAPER
     distance: str | None = None  # None: the selector's own

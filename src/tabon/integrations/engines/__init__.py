@@ -9,15 +9,11 @@ from tabon.integrations.engines.encode import SpreadEncoder
 from tabon.integrations.engines.load import ENGINES, open_engine
 from tabon.integrations.engines.protocol import Engine
 from tabon.integrations.engines.selection_parts import select_parts
-from tabon.selectors.setup import SelectionSettings, abstaining_selector, make_selector
 
 __all__ = [
     "ENGINES",
     "Engine",
-    "SelectionSettings",
     "SpreadEncoder",
-    "abstaining_selector",
-    "make_selector",
     "open_engine",
     "select_parts",
 ]

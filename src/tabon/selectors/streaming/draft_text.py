@@ -30,18 +30,18 @@ PlacedSentence = tuple[Literal["findings", "impression", "both"], str]  # a sent
 class Prefix:
     """The beginning of a draft, and how many words it took to be sure of it."""
 
-    told: tuple[PlacedSentence, ...]
+    sentences: tuple[PlacedSentence, ...]
     words: int
     whole: bool = False  # there is no more
 
     def has(self, section: Section) -> bool:
         """Whether a sentence of the section is there."""
-        return any(name in {section, "both"} for name, _ in self.told)
+        return any(name in {section, "both"} for name, _ in self.sentences)
 
     def report(self, sections: tuple[Section, ...] = SECTIONS) -> Report:
         """Return these sections of it, a paragraph for each sentence."""
         texts = {
-            section: "\n\n".join(sentence for name, sentence in self.told if name in {section, "both"})
+            section: "\n\n".join(sentence for name, sentence in self.sentences if name in {section, "both"})
             for section in sections
         }
         return Report(**texts)
@@ -91,10 +91,10 @@ class DraftText:
 
     def _all_of_it(self, count: int) -> Prefix:
         """Return a finished draft that is not longer than was asked for."""
-        told, words = told_in(self.text), len(self.text.split())
+        sentences, words = sentences_in(self.text), len(self.text.split())
         if self.unit == "words":
-            return Prefix(told, words, whole=True)
-        return Prefix(told[:count], words, whole=len(told) <= count)
+            return Prefix(sentences, words, whole=True)
+        return Prefix(sentences[:count], words, whole=len(sentences) <= count)
 
     def _find_sentences(self) -> None:
         """Keep the beginnings that have become certain."""
@@ -104,15 +104,15 @@ class DraftText:
             border = self.text[max(0, self._end - 1) : word.start()]
             self._end, self._words = word.end(), self._words + 1
             if "\n" in border or not border[:1].isalnum():
-                told = certain(self.text[: word.end() + 1])
-                for count in range(len(self._found) + 1, min(len(told), self.most) + 1):
-                    self._found[count] = Prefix(told[:count], self._words)
+                sentences = certain(self.text[: word.end() + 1])
+                for count in range(len(self._found) + 1, min(len(sentences), self.most) + 1):
+                    self._found[count] = Prefix(sentences[:count], self._words)
 
 
-def told_in(text: str) -> tuple[PlacedSentence, ...]:
+def sentences_in(text: str) -> tuple[PlacedSentence, ...]:
     """Return the sentences of a draft's two sections, as they follow each other in the text.
 
-    >>> told_in("Findings: Clear lungs. No effusion. Impression: Normal.")
+    >>> sentences_in("Findings: Clear lungs. No effusion. Impression: Normal.")
     (('findings', 'Clear lungs.'), ('findings', 'No effusion.'), ('impression', 'Normal.'))
     """
     found = tuple(pieces(text))
@@ -129,9 +129,9 @@ def begun(text: str) -> tuple[PlacedSentence, ...]:
     >>> begun("Here is the report. It is short. ")
     ()
     """
-    told = told_in(text)
+    sentences = sentences_in(text)
     has_header = len(tuple(islice(pieces(text), 2))) > 1
-    return told if has_header or len(told) > PREAMBLE else ()
+    return sentences if has_header or len(sentences) > PREAMBLE else ()
 
 
 def certain(text: str) -> tuple[PlacedSentence, ...]:

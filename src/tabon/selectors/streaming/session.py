@@ -126,8 +126,8 @@ class StreamingSession:
 def with_stopped(selection: Selection, stopped: Collection[int], signature: str) -> Selection:
     """Say `stopped` of a draft where the selector says that it lacks sections."""
     places = {str(draft) for draft in stopped}
-    told = [flag for flag in selection.flags if not _lacks(flag, places)]
-    flags = (*told, *(f"stopped:{draft}" for draft in sorted(stopped)))
+    kept = [flag for flag in selection.flags if not _lacks(flag, places)]
+    flags = (*kept, *(f"stopped:{draft}" for draft in sorted(stopped)))
     return replace(selection, flags=flags, signature=signature)
 
 

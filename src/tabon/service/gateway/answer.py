@@ -31,8 +31,8 @@ class Gateway:
     """Answers requests for completions."""
 
     def __init__(self, query_service: QueryService, settings: GatewaySettings) -> None:
-        """Take the service's answerer; nothing is opened yet."""
-        self._answerer, self._settings = query_service, settings
+        """Take the service's query service; nothing is opened yet."""
+        self._query_service, self._settings = query_service, settings
         self._upstream = Upstream(settings, query_service.metrics)
         self._gatherer = Gatherer(self._upstream)
         self._requests = 0
@@ -52,7 +52,9 @@ class Gateway:
 
         body, authorization = await request.body(), request.headers.get("authorization")
         try:
-            asked = await asyncio.to_thread(asked_of, body, self._answerer.settings.limits, self._settings)
+            asked = await asyncio.to_thread(
+                asked_of, body, self._query_service.settings.limits, self._settings
+            )
             work = until_gone(request, self._found(asked, authorization))
             if asked.stream:
                 return await self._streamed(work)
@@ -75,7 +77,7 @@ class Gateway:
 
     async def _found(self, asked: ChatRequest, authorization: str | None) -> Found:
         """Gather drafts and choose."""
-        select, limits = self._answerer.select, self._answerer.settings.limits
+        select, limits = self._query_service.select, self._query_service.settings.limits
         prune = self._settings.prune and asked.drafts > asked.choices and not asked.query.prior.is_empty
         rule = Halving(self._settings.prune_points, keep=asked.choices)
         with self._room():
@@ -98,7 +100,7 @@ class Gateway:
 
     def _count(self, draft_set: DraftSet) -> None:
         """Count drafts for /metrics."""
-        metrics = self._answerer.metrics
+        metrics = self._query_service.metrics
         metrics.count("gateway_drafts_total", len(draft_set.drafts))
         metrics.count("gateway_drafts_failed_total", len(draft_set.errors))
         metrics.count("gateway_drafts_stopped_total", len(draft_set.stopped))

@@ -127,9 +127,9 @@ def _distances(record: Mapping[str, Any], drafts: Iterable[Draft | None]) -> lis
 def _flags(flags: Iterable[str], draft_set: DraftSet, too_long: Iterable[int]) -> list[str]:
     """Say of a draft that did not come why, instead of which sections it lacks."""
     gone = {str(place) for place in (*draft_set.stopped, *draft_set.errors, *too_long)}
-    told = [
+    kept = [
         flag for flag in flags if not (flag.startswith("draft-lacks:") and flag.rpartition(":")[2] in gone)
     ]
-    told += [f"stopped:{place}" for place in sorted(draft_set.stopped)]
-    told += [f"failed:{place}" for place in sorted(draft_set.errors)]
-    return told + [f"too-long:{place}" for place in too_long]
+    kept += [f"stopped:{place}" for place in sorted(draft_set.stopped)]
+    kept += [f"failed:{place}" for place in sorted(draft_set.errors)]
+    return kept + [f"too-long:{place}" for place in too_long]
