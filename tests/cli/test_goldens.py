@@ -22,6 +22,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "commands"
 NUMBER = re.compile(r"-?\d+\.\d+(?:[eE][-+]?\d+)?|-?\d+[eE][-+]?\d+")
 MASKS = (  # what may differ between machines: hashes of a bank's bits, places, versions
     (re.compile(r"(bank|weights|calibration)([:\"= ]+)[0-9a-f]{12,64}"), r"\1\2HASH"),
+    (re.compile(r"fitted-[0-9a-f]{12}"), "fitted-HASH"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "SHA256"),
     (re.compile(r'"data": "[A-Za-z0-9+/=]+"'), '"data": "BASE64"'),
 )
