@@ -6,21 +6,15 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
+from commands import tabon
 from tabon import Selection, TransitionBank
-from tabon.cli import main
 from tabon.cli.demo_page import Row, demo_page
 from tabon.method.distances import DISTANCES
 from tabon.method.scoring import AGGREGATES
 from tabon.reporting.page import POLICY
 
 FILES = ["bank.tabon", "queries.jsonl", "report.html", "selections.jsonl", "transitions.jsonl"]
-
-
-def tabon(*arguments):
-    """Run a command in this process, without a sentence store."""
-    return CliRunner().invoke(main, [*map(str, arguments), "--no-store"])
 
 
 def demo(out, *, patients=40, seed=0):
