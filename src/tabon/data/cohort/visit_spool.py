@@ -6,7 +6,7 @@ when it is closed.
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from itertools import groupby
@@ -30,7 +30,8 @@ class Spill:
 
     def add(self, visit: Visit) -> None:
         """Keep one visit."""
-        self._waiting.append((_key(visit.patient), json.dumps(asdict(visit))))
+        storable = visit.patient.encode("utf-8", "backslashreplace").decode()  # whatever is in it
+        self._waiting.append((storable, json.dumps(asdict(visit))))
         if len(self._waiting) >= AT_ONCE:
             self._write()
 
@@ -54,22 +55,12 @@ def spill() -> Iterator[Spill]:
         yield Spill(connection)
 
 
-def _key(patient: str) -> str:
-    """Return a patient id that SQLite can store, whatever is in it."""
-    return patient.encode("utf-8", "backslashreplace").decode()
-
-
 def _visit(values: dict[str, Any]) -> Visit:
     """Read a visit back."""
     values |= {
         "moment": Moment(**values["moment"]),
         "report": Report(**values["report"]),
-        "images": _images(values["images"]),
+        "images": tuple(Image(**image) for image in values["images"]),
         "source": Source(**values["source"]),
     }
     return Visit(**values)
-
-
-def _images(values: Iterable[dict[str, Any]]) -> tuple[Image, ...]:
-    """Read images back."""
-    return tuple(Image(**image) for image in values)

@@ -52,7 +52,13 @@ def read_fhir(data: bytes, *, name: str = "the FHIR file") -> tuple[Received, ..
     reports = [entry for _, entry in entries if entry.get("resourceType") == "DiagnosticReport"]
     if not reports:
         raise BadInputError(f"{name} holds no DiagnosticReport; give one, or a Bundle with one")
-    observations = dict(_addressed_observations(entries))
+    observations: dict[str, Resource] = {}  # under each name that a reference may use
+    for address, resource in entries:
+        if resource.get("resourceType") == "Observation":
+            if address is not None:
+                observations[address] = resource
+            if isinstance(resource.get("id"), str):
+                observations[f"Observation/{resource['id']}"] = resource
     return tuple(_received(report, observations, called(report, name)) for report in reports)
 
 
@@ -87,7 +93,9 @@ def _report(resource: Resource, observations: Observations, name: str) -> tuple[
             return whole, f"presentedForm {kind}"
     if not structured.is_empty:
         return structured, "conclusion"
-    narrative = parse_report(_narrative(resource, name))
+    div = text_at(object_at(resource, "text", name), "div", name) or ""
+    check_text_size(len(div.encode(errors="replace")), name)
+    narrative = parse_report(html_text(div, name))
     if narrative.is_empty:
         raise BadInputError(
             f"{name} has no report text; give one with a text/plain or text/html presentedForm that holds "
@@ -159,7 +167,9 @@ def _structured(resource: Resource, observations: Observations, name: str) -> Re
     impression = [text_at(resource, "conclusion", name) or ""]
     for observation in _own_observations(resource, observations, name):
         text = text_at(observation, "valueString", name) or ""
-        (impression if _is_impression(observation, name) else findings).append(text)
+        codings = objects_at(object_at(observation, "code", name), "coding", name)
+        codes = [(coding.get("system"), coding.get("code")) for coding in codings]
+        (impression if (LOINC, IMPRESSION_CODE) in codes else findings).append(text)
     check_text_size(sum(len(text.encode(errors="replace")) for text in (*findings, *impression)), name)
     return Report(findings=_paragraphs(findings), impression=_paragraphs(impression))
 
@@ -167,12 +177,6 @@ def _structured(resource: Resource, observations: Observations, name: str) -> Re
 def _paragraphs(texts: list[str]) -> str:
     """Return the texts below each other, each once."""
     return "\n\n".join(dict.fromkeys(filter(None, (text.strip() for text in texts))))
-
-
-def _is_impression(observation: Resource, name: str) -> bool:
-    """Whether an Observation is coded as the impression."""
-    codings = objects_at(object_at(observation, "code", name), "coding", name)
-    return any((coding.get("system"), coding.get("code")) == (LOINC, IMPRESSION_CODE) for coding in codings)
 
 
 def _own_observations(resource: Resource, observations: Observations, name: str) -> Iterator[Resource]:
@@ -184,25 +188,3 @@ def _own_observations(resource: Resource, observations: Observations, name: str)
         address = (text_at(result, "reference", name) or "").partition("/_history/")[0]
         if address in observations:
             yield observations[address]
-
-
-def _addressed_observations(
-    entries: tuple[tuple[str | None, Resource], ...],
-) -> Iterator[tuple[str, Resource]]:
-    """Yield the Observations of a Bundle under each name that a reference may use."""
-    for address, resource in entries:
-        if resource.get("resourceType") == "Observation":
-            if address is not None:
-                yield address, resource
-            if isinstance(resource.get("id"), str):
-                yield f"Observation/{resource['id']}", resource
-
-
-# --- the narrative -----------------------------------------------------------------------
-
-
-def _narrative(resource: Resource, name: str) -> str:
-    """Return the words of the narrative, nothing where there is none."""
-    div = text_at(object_at(resource, "text", name), "div", name) or ""
-    check_text_size(len(div.encode(errors="replace")), name)
-    return html_text(div, name)

@@ -59,7 +59,10 @@ def write_draft(evidence: Evidence, prior: Prior, draws: Draws, settings: Simula
     look = Look(draws, rates, noise, prior=settings.prompt == "p3")
     writing = _write(spoken(look.see(evidence), draws), prior, draws, settings)
     whole, chatty = draws.chance(1 - rates.section * noise), draws.chance(rates.chatty * noise)
-    writing = writing if whole else _drop_section(writing, draws)
+    if not whole and draws.chance(NO_IMPRESSION):
+        writing = replace(writing, impression=())
+    elif not whole:
+        writing = replace(writing, findings=())
     said = writing.said()
     manners = ["missing section"] * (not whole) + ["chatty preamble"] * chatty
     text = chat(writing.record(), draws) if chatty else layout(writing.record())
@@ -74,13 +77,6 @@ def _write(seen: tuple[Finding, ...], prior: Prior, draws: Draws, settings: Simu
         return write_report(seen, draw_reader(draws, settings.seed), draws)
     reader = prior.reader if draws.chance(PRIOR_STYLE) else MACHINE
     return write_report(seen, reader, draws, echoes=prior.writing.echoes(), echo=ECHO)
-
-
-def _drop_section(writing: Writing, draws: Draws) -> Writing:
-    """The draft without one of its sections."""
-    if draws.chance(NO_IMPRESSION):
-        return replace(writing, impression=())
-    return replace(writing, findings=())
 
 
 def layout(report: Mapping[str, str], *, bold: bool = False) -> str:
@@ -111,38 +107,16 @@ def label(truth: Iterable[Finding], said: Iterable[Finding], *manners: str) -> t
     >>> label([effusion], [replace(effusion, side="right", course="stable")])
     ('wrong side', 'false change word')
     """
-    true, told = _by_kind(truth), _by_kind(said)
-    found = {*manners, *_absences(true, told), *_details(true, told)}
+    true, told = ({finding.kind: finding for finding in findings} for findings in (truth, said))
+    there, claimed = ({kind for kind in by if by[kind].present} for by in (true, told))
+    found = set(manners)
+    for kind in there - claimed:
+        found.add("dropped chronic finding" if KINDS[kind].group == "chronic" else "missed finding")
+    if claimed - there:
+        found.add("hallucinated finding")
+    for kind in there & claimed:
+        found |= {"wrong side"} if told[kind].side != true[kind].side else set()
+        found |= {"wrong severity"} if told[kind].severity != true[kind].severity else set()
+    if any(told[kind].course not in ("", true[kind].course) for kind in true.keys() & told.keys()):
+        found.add("false change word")
     return tuple(error for error in ERRORS if error in found)
-
-
-def _by_kind(findings: Iterable[Finding]) -> dict[str, Finding]:
-    """The findings by kind."""
-    return {finding.kind: finding for finding in findings}
-
-
-def _present(findings: Mapping[str, Finding]) -> set[str]:
-    """The kinds that are there."""
-    return {kind for kind, finding in findings.items() if finding.present}
-
-
-def _absences(true: Mapping[str, Finding], told: Mapping[str, Finding]) -> set[str]:
-    """Errors of presence: what is left out, what is made up."""
-    missing = _present(true) - _present(told)
-    left_out = {
-        "dropped chronic finding" if KINDS[kind].group == "chronic" else "missed finding" for kind in missing
-    }
-    made_up = _present(told) - _present(true)
-    return left_out | ({"hallucinated finding"} if made_up else set())
-
-
-def _details(true: Mapping[str, Finding], told: Mapping[str, Finding]) -> set[str]:
-    """Errors in what is said of a finding: side, severity, change."""
-    errors = set()
-    for kind in true.keys() & told.keys():
-        truth, said = true[kind], told[kind]
-        if truth.present and said.present:
-            errors |= {"wrong side"} if said.side != truth.side else set()
-            errors |= {"wrong severity"} if said.severity != truth.severity else set()
-        errors |= {"false change word"} if said.course not in ("", truth.course) else set()
-    return errors

@@ -42,7 +42,17 @@ def simulate_transitions(settings: SimulationSettings, split: Split) -> Iterator
     """
     for patient in _patients(settings, split):
         for prior, current in pairwise(_exams(settings.seed, patient)):
-            yield _transition(patient, prior, current, split)
+            yield {
+                "id": _id(patient, current),
+                "patient": patient.name,
+                "prior": prior.writing.record(),
+                "current": current.writing.record(),
+                "prior_date": prior.visit.day.isoformat(),
+                "current_date": current.visit.day.isoformat(),
+                "view": patient.view,
+                "split": split,
+                "state": {"prior": facts(prior.visit.findings), "current": facts(current.visit.findings)},
+            }
 
 
 def simulate_queries(settings: SimulationSettings, split: Split = "test") -> Iterator[Record]:
@@ -68,36 +78,17 @@ def _patients(settings: SimulationSettings, split: Split) -> Iterator[Patient]:
 
 
 def _exams(seed: int, patient: Patient) -> Iterator[Exam]:
-    """The patient's visits as they were read and written, in order."""
+    """The patient's visits as they were read and written, in order, each with the last report at hand."""
     draws = Draws(seed, patient.index, WORDS_STREAM)
     home = draw_reader(draws, seed)
     last: Exam | None = None
     for visit in patient.visits:
         reader = home if last is None or draws.chance(HOME) else draw_reader(draws, seed)
-        last = Exam(visit, reader, _report(visit, reader, draws, last))
+        echoes = NOTHING if last is None else last.writing.echoes()
+        echo = ECHO_OWN if last is not None and last.reader == reader else ECHO_OTHER
+        findings = spoken(visit.findings, draws)
+        last = Exam(visit, reader, write_report(findings, reader, draws, echoes=echoes, echo=echo))
         yield last
-
-
-def _report(visit: Visit, reader: Reader, draws: Draws, last: Exam | None) -> Writing:
-    """The reader's report of a visit, with the last report at hand."""
-    echoes = NOTHING if last is None else last.writing.echoes()
-    echo = ECHO_OWN if last is not None and last.reader == reader else ECHO_OTHER
-    return write_report(spoken(visit.findings, draws), reader, draws, echoes=echoes, echo=echo)
-
-
-def _transition(patient: Patient, prior: Exam, current: Exam, split: Split) -> Record:
-    """One line of a transitions file."""
-    return {
-        "id": _id(patient, current),
-        "patient": patient.name,
-        "prior": prior.writing.record(),
-        "current": current.writing.record(),
-        "prior_date": prior.visit.day.isoformat(),
-        "current_date": current.visit.day.isoformat(),
-        "view": patient.view,
-        "split": split,
-        "state": {"prior": facts(prior.visit.findings), "current": facts(current.visit.findings)},
-    }
 
 
 def _query(patient: Patient, prior: Exam, current: Exam, settings: SimulationSettings) -> Record:
