@@ -20,7 +20,7 @@ from tabon.errors import BadInputError, GenerationError, TryAgainError
 from tabon.generation.journal import Journal, draft_line
 from tabon.generation.ledger import DraftBatch, Ledger, Ordered
 from tabon.generation.prices import Budget
-from tabon.generation.protocol import Answer, Reach, Request, answer_of
+from tabon.generation.protocol import Answer, Endpoint, Request, answer_of
 from tabon.generation.providers.failures import UNREADABLE, Provider, ask
 from tabon.generation.runner import Patience, Progress, StoppableRun, StoppedError, Task
 
@@ -29,20 +29,8 @@ GROWTH = 1.5  # of the time between two looks at a job
 T = TypeVar("T")
 
 
-class BatchProvider(Protocol):
+class BatchProvider(Endpoint, Protocol):
     """A model that writes drafts by the batch."""
-
-    @property
-    def model(self) -> str:
-        """Return the name its drafts are journaled under."""
-
-    @property
-    def source(self) -> str | None:
-        """Return the address behind the name; None for the provider's own."""
-
-    @property
-    def reach(self) -> Reach:
-        """Return where requests go; a cohort's egress policy is held against it."""
 
     async def submit(self, name: str, requests: Sequence[tuple[str, Request]]) -> str:
         """Start a job under a name, one row for each (key, request); return its id."""
@@ -55,9 +43,6 @@ class BatchProvider(Protocol):
 
     async def results(self, job_id: str) -> list[tuple[str, Answer]]:
         """Return the finished rows by key, in any order; rows that failed are left out."""
-
-    async def close(self) -> None:
-        """Let connections go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +147,8 @@ class BatchRun(StoppableRun):
                 break
             batch.drafts[digest] = Ordered(task.key, most)
             requests.append((digest, task.request))
-            size += _size(task.request)
+            image = task.request.image
+            size += len(task.request.prompt) + (0 if image is None else len(image.data) * 4 // 3)  # base64
         return batch, requests
 
     async def _submit(self, batch: DraftBatch, requests: list[tuple[str, Request]]) -> None:
@@ -215,7 +201,10 @@ class BatchRun(StoppableRun):
         waiting = {key: it for key, it in batch.drafts.items() if it.key not in self._journal}
         answers = {key: answer for key, answer in reversed(rows) if key in waiting}  # the first of a key wins
         when = datetime.now(UTC).isoformat(timespec="seconds")
-        lines = [self._line(waiting[key], answer, when) for key, answer in answers.items()]
+        lines = []
+        for key, answer in answers.items():
+            cost = self._budget.settle(waiting[key].most, self._budget.price.cost(answer))
+            lines.append(draft_line(waiting[key].key, answer, cost=cost, time=when))
         if lines:
             self._journal.append(lines)
         for key, ordered in batch.drafts.items():
@@ -233,21 +222,10 @@ class BatchRun(StoppableRun):
                 f"{self.ledger.path}"
             )
 
-    def _line(self, ordered: Ordered, answer: Answer, when: str) -> bytes:
-        """Return the journal's line of one row, its money settled."""
-        cost = self._budget.settle(ordered.most, self._budget.price.cost(answer))
-        return draft_line(ordered.key, answer, cost=cost, time=when)
-
     def _count_missing(self, missing: set[str]) -> None:
         """Remember which drafts were asked for and did not come."""
         self._missing = missing
         self.progress.failed = len(missing)
-
-
-def _size(request: Request) -> int:
-    """Return about how many bytes a request takes in a file."""
-    image = 0 if request.image is None else len(request.image.data) * 4 // 3
-    return len(request.prompt) + image
 
 
 async def call(provider: Provider, send: Callable[[], Awaitable[T]]) -> T:

@@ -134,7 +134,8 @@ class Run(StoppableRun):
         """
         try:
             while not self._stopping.is_set():
-                task = await self._next(tasks)
+                async with self._turn:  # making a task reads files and images, so that is done in a thread
+                    task = await asyncio.to_thread(next, tasks, None)
                 if task is None:
                     return
                 if task.key in self._journal:
@@ -146,11 +147,6 @@ class Run(StoppableRun):
         except Exception:
             self.stop("it failed")
             raise
-
-    async def _next(self, tasks: Iterator[Task]) -> Task | None:
-        """Take the next task; making it reads files and images, so that is done beside the loop."""
-        async with self._turn:
-            return await asyncio.to_thread(next, tasks, None)
 
     async def _one(self, task: Task) -> None:
         """Generate one draft within the budget and keep it."""
@@ -221,28 +217,22 @@ class _Writer:
         await kept
 
     async def run(self) -> None:
-        """Write what waits, until finished."""
+        """Write what waits, and wake those who wait for it, until finished."""
         while not (self._done and not self._waiting):
             await self._wake.wait()
             self._wake.clear()
             batch, self._waiting = self._waiting, []
-            if batch:
-                await self._write(batch)
-
-    async def _write(self, batch: list[tuple[bytes, "asyncio.Future[None]"]]) -> None:
-        """Write one batch and wake those who wait for it."""
-        failure: Exception | None = None
-        try:
-            await asyncio.to_thread(self._journal.append, [line for line, _ in batch])
-        except Exception as error:  # noqa: BLE001  # whoever waits raises it
-            failure = error
-        for _, kept in batch:
-            if kept.done():
-                continue
-            if failure is None:
-                kept.set_result(None)
-            else:
-                kept.set_exception(failure)
+            failure: Exception | None = None
+            try:
+                if batch:
+                    await asyncio.to_thread(self._journal.append, [line for line, _ in batch])
+            except Exception as error:  # noqa: BLE001  # whoever waits raises it
+                failure = error
+            for kept in (kept for _, kept in batch if not kept.done()):
+                if failure is None:
+                    kept.set_result(None)
+                else:
+                    kept.set_exception(failure)
 
     async def finish(self, running: "asyncio.Task[None]") -> None:
         """Write the rest and end."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
 from datetime import date
 from importlib.metadata import version
@@ -12,7 +12,7 @@ from typing import IO, Any
 from tabon._internal.atomic_files import replacing
 from tabon.data.cohort.audit import Audit
 from tabon.data.cohort.link import SPLITS, Chain, Rules, image_of, link
-from tabon.data.cohort.visit_spool import spill
+from tabon.data.cohort.visit_spool import VisitSpool
 from tabon.data.cohort.visits import DataSet, Egress, Excluded, Visit
 from tabon.errors import BadInputError
 from tabon.text.reports import SECTIONS, Report
@@ -36,7 +36,7 @@ def build_cohort(
     Nothing is published unless everything went well.
     """
     audit = Audit()
-    with spill() as kept, cohort_files(out) as files:
+    with closing(VisitSpool()) as kept, cohort_files(out) as files:
         for number, row in enumerate(dataset.read(folder), start=1):
             if isinstance(row, Visit):
                 kept.add(row)

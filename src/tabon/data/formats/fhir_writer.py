@@ -11,8 +11,17 @@ from html import escape
 from typing import Any, Literal, get_args
 
 from tabon.data.formats.draft_text import DISCLAIMER, one_line, plain_draft, presented_text
-from tabon.data.formats.fhir import FINDINGS_CODE, LOINC, SIGNATURE_URL
-from tabon.data.formats.fhir_json import Resource, bundled, object_at, objects_at, parse_resource, text_at
+from tabon.data.formats.fhir import (
+    FINDINGS_CODE,
+    LOINC,
+    SIGNATURE_URL,
+    Resource,
+    bundled,
+    object_at,
+    objects_at,
+    parse_resource,
+    text_at,
+)
 from tabon.data.formats.received import check_text_size
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.text.reports import Report

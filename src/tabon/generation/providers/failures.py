@@ -14,7 +14,7 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from tabon._internal.extras import require
 from tabon.errors import GenerationError, TryAgainError
-from tabon.generation.protocol import Answer, Outcome, answer_of
+from tabon.generation.protocol import Answer, Outcome, Request, answer_of
 
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionError)  # odd bodies do this
 TRY_AGAIN = {408, 409, 425, 429}  # and every 5xx
@@ -55,6 +55,8 @@ KNOWN_CODES = KEY_CODES | {  # of google.rpc.Code, and single words of others
 }
 MOST_BYTES = 4 * 2**20  # of the answer to one request
 KEPT_TEXT = 10_000  # characters of a body that is not JSON
+TRANSFER_TIMEOUT = 900.0  # seconds for a file to go up or come down
+TRANSFER_BYTES = 2**30  # of a file that comes down
 
 _watched: ContextVar["_Watched"] = ContextVar("tabon_call_watched")
 
@@ -86,6 +88,14 @@ class Provider:
         """Return the host and port, without what else a URL may carry."""
         parts = urlsplit(self.base_url)
         return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
+
+    def for_jobs(self) -> "Provider":
+        """Return the provider for calls about batch jobs, which may not be there."""
+        return replace(self, missing=f"or no such job or file; {self.missing}")
+
+    def for_files(self) -> "Provider":
+        """Return the provider for whole files."""
+        return replace(self.for_jobs(), timeout=max(self.timeout, TRANSFER_TIMEOUT), most=TRANSFER_BYTES)
 
 
 def source_of(base_url: str) -> str:
@@ -254,6 +264,42 @@ async def ask(
     if failure is not None:
         raise failure  # out here, so that it carries no trace of what the client said
     return settle(provider, last)
+
+
+class HttpGenerator:
+    """A model that an official client asks over HTTP; a subclass makes the client and sends."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        read: Callable[[Any], Mapping[str, Any]],
+        *,
+        api_key: str,
+        extra: str,
+        own_address: str | None = None,
+    ) -> None:
+        """Check the address and the key, and make the HTTP client; `read` is as in `ask`.
+
+        At the provider's own address the model's name says all, so there is no source.
+        """
+        check_address(provider.model, provider.base_url)
+        check_key(provider.model, api_key, provider.key_name)
+        self.model, self._provider, self._read = provider.model, provider, read
+        source = source_of(provider.base_url)
+        self.source = None if source == own_address else source
+        self._http = http_client(provider.base_url, extra=extra)
+
+    async def generate(self, request: Request) -> Answer:
+        """Write one draft; raises TryAgainError or GenerationError."""
+        return await ask(self._provider, lambda: self._send(request), self._read)
+
+    async def _send(self, request: Request) -> Any:  # noqa: ANN401  # an optional import's type
+        """Send the image, then the prompt."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Let the connections go."""
+        await self._http.aclose()
 
 
 def settle(provider: Provider, response: Any) -> Answer:  # noqa: ANN401  # an httpx2.Response
