@@ -74,10 +74,7 @@ def _copied_into(descriptor: int) -> Iterator[IO[bytes]]:
 def _renamed_to(path: Path) -> Iterator[IO[bytes]]:
     """Give a file beside `path` that is synced and takes its name when the block ends well."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    for leftover in path.parent.glob(f".{escape(path.name)}.*.part"):  # a living writer's is locked
-        with suppress(OSError), leftover.open("rb") as old:
-            fcntl.flock(old, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            leftover.unlink()
+    _remove_leftovers(path)
     with _locked_file(path) as file:
         try:
             yield file
@@ -105,3 +102,11 @@ def _locked_file(path: Path) -> Iterator[IO[bytes]]:
             if os.fstat(file.fileno()).st_nlink:  # from here on nobody removes it
                 yield file
                 return
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove temporary files of writers that were killed; a living one holds a lock."""
+    for leftover in path.parent.glob(f".{escape(path.name)}.*.part"):
+        with suppress(OSError), leftover.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            leftover.unlink()

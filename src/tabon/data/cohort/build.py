@@ -49,7 +49,7 @@ def build_cohort(
             for excluded in linked.excluded:
                 files.exclude(excluded, audit)
             if linked.chain is not None:
-                _write_chain(linked.chain, dataset, rules, files, audit)
+                files.chain(linked.chain, dataset, rules, audit)
         record = audit.close()
         if not any(counts["transitions"] for counts in record["splits"].values()):
             reasons = ", ".join(f"{reason}: {count}" for reason, count in record["excluded"].items())
@@ -72,6 +72,14 @@ class CohortFiles:
         """Write one transition to its split and count it."""
         self._streams[f"{record['split']}/transitions.jsonl"].write(_line(record))
         audit.transition(record, days)
+
+    def chain(self, chain: Chain, dataset: DataSet, rules: Rules, audit: Audit) -> None:
+        """Write every consecutive pair of a chain."""
+        audit.patient(chain.split, len(chain.visits))
+        for position in range(1, len(chain.visits)):
+            record = transition_record(chain, position, dated=dataset.dated, history=rules.history)
+            days = chain.visits[position].moment.day - chain.visits[position - 1].moment.day
+            self.transition(record, days if dataset.dated else None, audit)
 
     def exclude(self, excluded: Excluded, audit: Audit) -> None:
         """Write one row that is left out and count it."""
@@ -114,15 +122,6 @@ def cohort_facts(dataset: DataSet, rules: Rules, egress: Egress | None) -> dict[
         "rules": asdict(rules),
         "tabon": version("tabon"),
     }
-
-
-def _write_chain(chain: Chain, dataset: DataSet, rules: Rules, files: CohortFiles, audit: Audit) -> None:
-    """Write every consecutive pair of a chain."""
-    audit.patient(chain.split, len(chain.visits))
-    for position in range(1, len(chain.visits)):
-        record = transition_record(chain, position, dated=dataset.dated, history=rules.history)
-        days = chain.visits[position].moment.day - chain.visits[position - 1].moment.day
-        files.transition(record, days if dataset.dated else None, audit)
 
 
 def transition_record(chain: Chain, position: int, *, dated: bool, history: int) -> dict[str, Any]:

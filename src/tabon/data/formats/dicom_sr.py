@@ -13,7 +13,7 @@ from typing import Any
 from tabon.data.formats.dicom_files import dicom_values, parse_dicom, pydicom, sequence, value_text
 from tabon.data.formats.received import Received, check_text_size
 from tabon.errors import BadInputError
-from tabon.text.reports import Report, Section, parse_report, pieces
+from tabon.text.reports import SECTIONS, Report, Section, parse_report, pieces
 
 BASIC_TEXT_SR = "1.2.840.10008.5.1.4.1.1.88.11"
 SR_CLASSES = MappingProxyType(
@@ -68,7 +68,11 @@ def read_sr(data: bytes, *, name: str = "the DICOM file") -> Received:
             )
         texts = list(_texts(dataset, None, "", name, _MAX_LEVELS))
         check_text_size(sum(len(text.text.encode()) for text in texts), name)
-        coded = _coded_report(texts)
+        joined = {
+            section: "\n\n".join(text.text for text in texts if text.section == section and text.text)
+            for section in (*SECTIONS, None)
+        }
+        coded = Report(findings=joined["findings"], impression=joined["impression"], other=joined[None])
         report = coded if not coded.is_empty else parse_report(_raw_text(texts))
         if report.is_empty:
             raise BadInputError(f"{name} has no report text; give a document with TEXT items")
@@ -116,15 +120,6 @@ def _strict_text(item: Any, name: str) -> str:  # noqa: ANN401
             f"{name} has text that is not in its Specific Character Set; export it again as UTF-8"
         ) from None
     return value.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _coded_report(texts: list[_Text]) -> Report:
-    """Return the sections that concepts name; the rest of the text beside them."""
-
-    def joined(section: Section | None) -> str:
-        return "\n\n".join(text.text for text in texts if text.section == section and text.text)
-
-    return Report(findings=joined("findings"), impression=joined("impression"), other=joined(None))
 
 
 def _raw_text(texts: list[_Text]) -> str:

@@ -117,21 +117,18 @@ def _as_written_here(structured: Report, text: str, resource: Resource, name: st
 
 def _presented(resource: Resource, name: str) -> Iterator[tuple[str, str]]:
     """Yield the attached texts, plain ones first."""
-    attached = [(_media_type(form, name), form) for form in objects_at(resource, "presentedForm", name)]
+    attached = []
+    for form in objects_at(resource, "presentedForm", name):
+        media = Message()  # parses the content type; an attachment without one is no text
+        kind = text_at(form, "contentType", name) or ""
+        media["Content-Type"] = " ".join(kind[:200].split()) or "application/octet-stream"
+        attached.append((media, form))
     for wanted in ("text/plain", "text/html"):
         for media, form in attached:
             data = text_at(form, "data", name)
             if media.get_content_type() == wanted and data:
                 text = _decoded(data, media.get_param("charset", "utf-8"), name)
                 yield wanted, html_text(text, name) if wanted == "text/html" else text
-
-
-def _media_type(form: Resource, name: str) -> Message:
-    """Return an attachment's content type, parsed; an attachment without one is no text."""
-    media = Message()
-    kind = text_at(form, "contentType", name) or "application/octet-stream"
-    media["Content-Type"] = " ".join(kind[:200].split()) or "application/octet-stream"
-    return media
 
 
 def _decoded(data: str, charset: object, name: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from tabon.data.simulate.catalogue import KINDS
 from tabon.data.simulate.draws import Draws
 from tabon.data.simulate.evidence import RATES, Evidence, Look
+from tabon.data.simulate.patients import Visit
 from tabon.data.simulate.phrases import phrase_book
 from tabon.data.simulate.report_text import MACHINE, Reader, Voice, Writing, draw_reader, polish, spoken
 from tabon.data.simulate.sections import write_report
@@ -30,11 +31,12 @@ MARKDOWN = 0.5  # of chatty drafts, how many put their headings in bold
 
 
 @dataclass(frozen=True, slots=True)
-class Prior:
-    """What a generator may know of the visit before."""
+class Exam:
+    """A visit with its report and its reader."""
 
-    writing: Writing
+    visit: Visit
     reader: Reader
+    writing: Writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,8 @@ class Draft:
         return {"text": self.text, "errors": list(self.errors), "state": facts(self.said)}
 
 
-def write_draft(evidence: Evidence, prior: Prior, draws: Draws, settings: SimulationSettings) -> Draft:
-    """One draft of a visit."""
+def write_draft(evidence: Evidence, prior: Exam, draws: Draws, settings: SimulationSettings) -> Draft:
+    """One draft of a visit, by a generator that may know the report of the visit before."""
     rates, noise = RATES[settings.prompt], settings.noise
     if draws.chance(rates.copied * noise):
         said = prior.writing.said()
@@ -69,7 +71,7 @@ def write_draft(evidence: Evidence, prior: Prior, draws: Draws, settings: Simula
     return Draft(text, said, label(evidence.truth, said, *manners))
 
 
-def _write(seen: tuple[Finding, ...], prior: Prior, draws: Draws, settings: SimulationSettings) -> Writing:
+def _write(seen: tuple[Finding, ...], prior: Exam, draws: Draws, settings: SimulationSettings) -> Writing:
     """Put what was seen into words, in the style that the prompt brings."""
     if settings.prompt == "p1":
         return write_report(seen, MACHINE, draws)

@@ -4,14 +4,13 @@ Patients come one at a time and none is kept, so a cohort of any size streams.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
-from tabon.data.simulate.drafts import Prior, write_draft
+from tabon.data.simulate.drafts import Exam, write_draft
 from tabon.data.simulate.draws import Draws
 from tabon.data.simulate.evidence import gather
-from tabon.data.simulate.patients import Patient, Visit, simulate_patient
-from tabon.data.simulate.report_text import Reader, Writing, draw_reader, spoken
+from tabon.data.simulate.patients import Patient, simulate_patient
+from tabon.data.simulate.report_text import draw_reader, spoken
 from tabon.data.simulate.sections import NOTHING, write_report
 from tabon.data.simulate.settings import SPLITS, SimulationSettings, Split, split_of
 from tabon.data.simulate.state import facts
@@ -22,15 +21,6 @@ ECHO_OWN, ECHO_OTHER = 0.3, 0.1  # how often a reader takes over an own, or a co
 WORDS_STREAM, EVIDENCE_STREAM, DRAFT_STREAM = 1, 2, 3  # 0 is the patient's history
 
 Record = dict[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class Exam:
-    """A visit with its report and its reader."""
-
-    visit: Visit
-    reader: Reader
-    writing: Writing
 
 
 def simulate_transitions(settings: SimulationSettings, split: Split) -> Iterator[Record]:
@@ -65,7 +55,18 @@ def simulate_queries(settings: SimulationSettings, split: Split = "test") -> Ite
     """
     for patient in _patients(settings, split):
         for prior, current in pairwise(_exams(settings.seed, patient)):
-            yield _query(patient, prior, current, settings)
+            path, number = (settings.seed, patient.index), current.visit.number
+            draws = Draws(*path, EVIDENCE_STREAM, number)
+            evidence = gather(draws, prior.visit, current.visit, patient.health)
+            streams = (Draws(*path, DRAFT_STREAM, number, j) for j in range(settings.num_candidates))
+            yield {
+                "id": _id(patient, current),
+                "patient": patient.name,
+                "prior": prior.writing.record(),
+                "candidates": [write_draft(evidence, prior, stream, settings).record() for stream in streams],
+                "reference": current.writing.record(),
+                "state": facts(current.visit.findings),
+            }
 
 
 def _patients(settings: SimulationSettings, split: Split) -> Iterator[Patient]:
@@ -89,23 +90,6 @@ def _exams(seed: int, patient: Patient) -> Iterator[Exam]:
         findings = spoken(visit.findings, draws)
         last = Exam(visit, reader, write_report(findings, reader, draws, echoes=echoes, echo=echo))
         yield last
-
-
-def _query(patient: Patient, prior: Exam, current: Exam, settings: SimulationSettings) -> Record:
-    """One line of a queries file."""
-    path = (settings.seed, patient.index)
-    number = current.visit.number
-    evidence = gather(Draws(*path, EVIDENCE_STREAM, number), prior.visit, current.visit, patient.health)
-    known = Prior(prior.writing, prior.reader)
-    streams = (Draws(*path, DRAFT_STREAM, number, j) for j in range(settings.num_candidates))
-    return {
-        "id": _id(patient, current),
-        "patient": patient.name,
-        "prior": prior.writing.record(),
-        "candidates": [write_draft(evidence, known, draws, settings).record() for draws in streams],
-        "reference": current.writing.record(),
-        "state": facts(current.visit.findings),
-    }
 
 
 def _id(patient: Patient, current: Exam) -> str:

@@ -23,7 +23,7 @@ from tabon._internal.extras import require
 from tabon.errors import BadInputError, GenerationError
 from tabon.generation.protocol import Answer, Outcome, Parameters, Reach, Request
 
-EXTRA = "local"
+EXTRA = "hf"
 NOT_FETCHED = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack", "onnx/*", "*.gguf", "*.py"]
 
 
