@@ -34,6 +34,11 @@ UNREADABLE: tuple[type[Exception], ...] = (  # what decoders raise on bytes that
 _LOCK = RLock()
 
 
+def is_dicom(data: bytes) -> bool:
+    """Whether the bytes begin as a DICOM file does: a preamble of 128 bytes and four letters."""
+    return data[128:132] == b"DICM"
+
+
 @contextmanager
 def unchecked_values(pydicom: Any) -> Iterator[None]:  # noqa: ANN401
     """Switch the package's checks of values off, for one thread at a time."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon._internal.dicom import in_one_sentence, unchecked_values
+from tabon._internal.dicom import in_one_sentence, is_dicom, unchecked_values
 from tabon._internal.extras import require
 from tabon.errors import BadInputError
 from tabon.generation.protocol import EncodedImage
@@ -31,8 +31,7 @@ COMPRESSION = 6  # of zlib; fixed, so that the same pixels are the same bytes
 Gray = NDArray[np.uint8]
 Values = NDArray[Any]
 
-_PNG, _JPEG, _DICOM = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"DICM"
-_PREAMBLE = 128  # bytes before DICM
+_PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 _PNG_PIXEL_CHUNKS = frozenset({b"IHDR", b"IDAT", b"IEND", b"gAMA", b"sRGB", b"cHRM", b"pHYs", b"sBIT"})
 _PNG_DEPTH = slice(24, 26)  # bit depth and colour type
 _PNG_SENT = frozenset({b"\x08\x00", b"\x08\x02"})  # 8-bit gray and 8-bit RGB
@@ -92,7 +91,7 @@ def encode_image(path: Path, *, max_side: int = MAX_SIDE) -> EncodedImage:
         raise BadInputError(f"{path} cannot be read ({error.strerror}); check it") from None
     if data.startswith((_PNG, _JPEG)):
         return _encode_picture(data, path, max_side)
-    if data[_PREAMBLE : _PREAMBLE + len(_DICOM)] == _DICOM:
+    if is_dicom(data):
         return _encode_gray(_dicom_gray(data, path), max_side)
     raise BadInputError(f"{path} is not a PNG, JPEG or DICOM file; convert it to one of them")
 

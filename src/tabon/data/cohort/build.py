@@ -19,7 +19,7 @@ from tabon.text.reports import SECTIONS, Report
 
 Progress = Callable[[int], None]  # rows read
 
-TOLD_EVERY = 1000
+PROGRESS_EVERY = 1000  # rows
 
 
 def build_cohort(
@@ -42,7 +42,7 @@ def build_cohort(
                 kept.add(row)
             else:
                 files.exclude(row, audit)
-            if progress is not None and number % TOLD_EVERY == 0:
+            if progress is not None and number % PROGRESS_EVERY == 0:
                 progress(number)
         for visits in kept.patients():
             linked = link(visits, rules)

@@ -6,7 +6,8 @@
 Nothing here opens a file or a connection. Research use only; not a medical device.
 """
 
-from tabon.data.formats.dicom_files import dicom_values, is_dicom, parse_dicom, value_text
+from tabon._internal.dicom import is_dicom
+from tabon.data.formats.dicom_files import dicom_values, parse_dicom, value_text
 from tabon.data.formats.dicom_sr import read_sr
 from tabon.data.formats.dicom_sr_writer import write_sr
 from tabon.data.formats.draft_text import DISCLAIMER

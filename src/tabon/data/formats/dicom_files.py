@@ -5,20 +5,13 @@ from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
 
-from tabon._internal.dicom import in_one_sentence, unchecked_values
+from tabon._internal.dicom import in_one_sentence, is_dicom, unchecked_values
 from tabon._internal.extras import require
 from tabon.data.formats.received import check_file_size
 from tabon.errors import BadInputError
 
 DEFLATED = b"1.2.840.10008.1.2.1.99"
-_PREAMBLE = 128
-_MAGIC = b"DICM"
 _META_END = 1024  # the file meta information is far shorter
-
-
-def is_dicom(data: bytes) -> bool:
-    """Whether the bytes begin as a DICOM file does."""
-    return data[_PREAMBLE : _PREAMBLE + len(_MAGIC)] == _MAGIC
 
 
 def pydicom() -> Any:  # noqa: ANN401

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from tabon._internal.extras import require
 from tabon.errors import GenerationError, TryAgainError
-from tabon.generation.protocol import Answer, Outcome, Request, answer_of
+from tabon.generation.protocol import Answer, Outcome, answer_of
 
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionError)  # odd bodies do this
 TRY_AGAIN = {408, 409, 425, 429}  # and every 5xx
@@ -264,42 +264,6 @@ async def ask(
     if failure is not None:
         raise failure  # out here, so that it carries no trace of what the client said
     return settle(provider, last)
-
-
-class HttpGenerator:
-    """A model that an official client asks over HTTP; a subclass makes the client and sends."""
-
-    def __init__(
-        self,
-        provider: Provider,
-        read: Callable[[Any], Mapping[str, Any]],
-        *,
-        api_key: str,
-        extra: str,
-        own_address: str | None = None,
-    ) -> None:
-        """Check the address and the key, and make the HTTP client; `read` is as in `ask`.
-
-        At the provider's own address the model's name says all, so there is no source.
-        """
-        check_address(provider.model, provider.base_url)
-        check_key(provider.model, api_key, provider.key_name)
-        self.model, self._provider, self._read = provider.model, provider, read
-        source = source_of(provider.base_url)
-        self.source = None if source == own_address else source
-        self._http = http_client(provider.base_url, extra=extra)
-
-    async def generate(self, request: Request) -> Answer:
-        """Write one draft; raises TryAgainError or GenerationError."""
-        return await ask(self._provider, lambda: self._send(request), self._read)
-
-    async def _send(self, request: Request) -> Any:  # noqa: ANN401  # an optional import's type
-        """Send the image, then the prompt."""
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        """Let the connections go."""
-        await self._http.aclose()
 
 
 def settle(provider: Provider, response: Any) -> Answer:  # noqa: ANN401  # an httpx2.Response

@@ -6,7 +6,8 @@ from typing import Any
 
 from tabon._internal.extras import require
 from tabon.generation.protocol import Outcome, Reach, Request
-from tabon.generation.providers.failures import HttpGenerator, Provider, outcome_of, unused_client
+from tabon.generation.providers.failures import Provider, outcome_of, unused_client
+from tabon.generation.providers.http_generator import HttpGenerator
 from tabon.generation.providers.openai_compatible import content_of
 
 BASE_URL = "https://api.mistral.ai"

@@ -7,7 +7,8 @@ from typing import Any
 
 from tabon._internal.extras import require
 from tabon.generation.protocol import Outcome, Reach, Request
-from tabon.generation.providers.failures import HttpGenerator, Provider, is_loopback, outcome_of
+from tabon.generation.providers.failures import Provider, is_loopback, outcome_of
+from tabon.generation.providers.http_generator import HttpGenerator
 
 KEY_NAME = "OPENAI_API_KEY"
 FINISH_REASONS: Mapping[str, Outcome] = MappingProxyType(

@@ -41,7 +41,9 @@ NOTE = (
     "studies of a patient. Reports without a header for findings or impression: what follows the first "
     "paragraph of the last section counts as the impression (last-paragraph rule)."
 )
-VERSIONS, PACKINGS = ("2.0.0", "2.1.0"), (".gz", "")
+TABLE_NAMES = tuple(
+    f"mimic-cxr-{version}-{{}}.csv{packed}" for version in ("2.0.0", "2.1.0") for packed in (".gz", "")
+)
 IMAGE_COLUMNS = ("dicom_id", "subject_id", "study_id", "ViewPosition", "StudyDate", "StudyTime")
 SPLIT_COLUMNS = ("dicom_id", "study_id", "subject_id", "split")
 SECTION_COLUMNS = ("study", "impression", "findings", "last_paragraph")
@@ -80,11 +82,7 @@ Texts = Callable[[_ImageRow], Report | str]  # a report, or why there is none
 def read(folder: Path) -> Iterator[Visit | Excluded]:
     """Yield one visit per study, with all of its images."""
     images, splits = (
-        find_file(
-            folder,
-            *(f"mimic-cxr-{version}-{table}.csv{packed}" for version in VERSIONS for packed in PACKINGS),
-        )
-        for table in ("metadata", "split")
+        find_file(folder, *(name.format(table) for name in TABLE_NAMES)) for table in ("metadata", "split")
     )
     with closing(sqlite3.connect("")) as rows:
         rows.executescript(TABLES)
