@@ -96,18 +96,14 @@ def encode_image(path: Path, *, max_side: int = MAX_SIDE) -> EncodedImage:
     raise BadInputError(f"{path} is not a PNG, JPEG or DICOM file; convert it to one of them")
 
 
-def _check_size(path: Path, width: int, height: int) -> None:
-    """Refuse a header that promises more pixels than any chest film has."""
+def _check_shape(path: Path, width: int, height: int, frames: int) -> None:
+    """Refuse more pixels than any chest film has, and several frames: none of them is the one meant."""
+    if frames != 1:
+        raise BadInputError(f"{path} has {frames} frames; give one image")
     if width * height > MAX_PIXELS:
         raise BadInputError(
             f"{path} has {width} x {height} pixels, {MAX_PIXELS} in all are allowed; give a smaller image"
         )
-
-
-def _check_frames(path: Path, frames: int) -> None:
-    """Refuse a film of several frames: none of them is the one that is meant."""
-    if frames != 1:
-        raise BadInputError(f"{path} has {frames} frames; give one image")
 
 
 # --- PNG and JPEG ----------------------------------------------------------------------
@@ -120,8 +116,7 @@ def _encode_picture(data: bytes, path: Path, max_side: int) -> EncodedImage:
     plugin = require(f"PIL.{name}ImagePlugin", extra="images", feature="reading images")
     with in_one_sentence(f"{path} is broken or cut short; copy it again"):
         image = getattr(plugin, f"{name}ImageFile")(BytesIO(data))
-        _check_size(path, *image.size)
-        _check_frames(path, getattr(image, "n_frames", 1))
+        _check_shape(path, image.width, image.height, getattr(image, "n_frames", 1))
         image.load()
         if max(image.size) <= max_side and (_is_bare_png(data) or _is_bare_jpeg(data, image)):
             return _encoded(data, f"image/{name.lower()}")
@@ -203,8 +198,8 @@ def _dicom_header(pydicom: Any, data: bytes, path: Path) -> Any:  # noqa: ANN401
     dataset = pydicom.dcmread(BytesIO(data), specific_tags=list(_PIXEL_TAGS))
     if not str(dataset.PhotometricInterpretation).startswith(("MONOCHROME", "RGB", "YBR")):
         raise BadInputError(f"{path} is a DICOM file with a palette; convert it to gray first")
-    _check_frames(path, int(dataset.get("NumberOfFrames") or 1))
-    _check_size(path, int(dataset.Columns), int(dataset.Rows))
+    frames = int(dataset.get("NumberOfFrames") or 1)
+    _check_shape(path, int(dataset.Columns), int(dataset.Rows), frames)
     return dataset
 
 

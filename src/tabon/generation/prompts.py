@@ -222,25 +222,18 @@ def _state(stream: IO[bytes]) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-class _Lines:
-    """The lines of a stream, and where the last one began."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        """Begin at the beginning."""
-        self._stream, self.start = stream, 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Yield each line."""
-        end = 0
-        for line in self._stream:
-            self.start, end = end, end + len(line)
-            yield line
-
-
 def _training_lines(stream: IO[bytes], *, name: str) -> Iterator[tuple[int, Transition]]:
     """Yield the transitions whose current report has both sections, and where their lines begin."""
-    lines = _Lines(stream)
-    for transition in read_transitions(lines, name=name):
+    start = end = 0
+
+    def lines() -> Iterator[bytes]:
+        """Yield each line, and note where it begins."""
+        nonlocal start, end
+        for line in stream:
+            start, end = end, end + len(line)
+            yield line
+
+    for transition in read_transitions(lines(), name=name):
         split = transition.facts.get("split", "train")
         if split != "train":
             raise BadInputError(
@@ -250,4 +243,4 @@ def _training_lines(stream: IO[bytes], *, name: str) -> Iterator[tuple[int, Tran
         if transition.facts.get("patient") is None:
             raise BadInputError(f"{name} holds {transition.id!r} without a patient; add whose report it is")
         if transition.current.findings and transition.current.impression:
-            yield lines.start, transition
+            yield start, transition

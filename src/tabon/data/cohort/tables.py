@@ -75,30 +75,20 @@ def read_json_object(path: Path) -> Iterator[tuple[str, Any]]:
     """Yield the members of one large JSON object, in which NaN may stand as Python writes it."""
     with _whole(path), open_text(path) as file:
         text = _JsonText(file)
-        text.step("{")
-        mark = text.step("}") if text.peek() == "}" else ","
-        while mark == ",":
+        for _ in text.items("{", "}"):
             if text.peek() != '"':
                 raise ValueError("a key is no string")
             key = str(text.value())
             text.step(":")
             yield key, text.value()
-            mark = text.step(",}")
-        if text.peek():
-            raise ValueError("more than one JSON value")
 
 
 def read_json_array(path: Path) -> Iterator[Any]:
     """Yield the items of one large JSON array, in which NaN may stand as Python writes it."""
     with _whole(path), open_text(path) as file:
         text = _JsonText(file)
-        text.step("[")
-        mark = text.step("]") if text.peek() == "]" else ","
-        while mark == ",":
+        for _ in text.items("[", "]"):
             yield text.value()
-            mark = text.step(",]")
-        if text.peek():
-            raise ValueError("more than one JSON value")
 
 
 class _JsonText:
@@ -133,6 +123,16 @@ class _JsonText:
             raise ValueError(f"expected one of {marks}")
         self._at += 1
         return mark
+
+    def items(self, opening: str, closing: str) -> Iterator[None]:
+        """Step to each item of the one object or array, which is read before the next step."""
+        self.step(opening)
+        mark = self.step(closing) if self.peek() == closing else ","
+        while mark == ",":
+            yield
+            mark = self.step(f",{closing}")
+        if self.peek():
+            raise ValueError("more than one JSON value")
 
     def value(self) -> object:
         """Parse a value; hold more until it is whole and something follows it."""

@@ -338,7 +338,7 @@ def retry_after(headers: Mapping[str, str], body: Any) -> float | None:  # noqa:
     >>> retry_after({}, {"error": {"details": [{"@type": "x/google.rpc.RetryInfo", "retryDelay": "3.5s"}]}})
     3.5
     """
-    waits = [_seconds_or_date(headers.get("retry-after", ""))]
+    waits = [_seconds(headers.get("retry-after", ""))]
     waits += [
         _seconds(str(part.get("retryDelay", "")).removesuffix("s"))
         for part in _error_parts(body)
@@ -348,25 +348,16 @@ def retry_after(headers: Mapping[str, str], body: Any) -> float | None:  # noqa:
 
 
 def _seconds(text: str) -> float | None:
-    """Read a number of seconds that can be waited."""
+    """Read the two forms of Retry-After: a number of seconds that can be waited, or a date."""
     try:
         seconds = float(text)
     except ValueError:
-        return None
+        try:
+            then = parsedate_to_datetime(text)
+        except (ValueError, OverflowError):
+            return None
+        seconds = ((then if then.tzinfo else then.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds()
     return max(seconds, 0.0) if math.isfinite(seconds) else None
-
-
-def _seconds_or_date(text: str) -> float | None:
-    """Read the two forms of Retry-After."""
-    seconds = _seconds(text)
-    if seconds is not None or not text:
-        return seconds
-    try:
-        then = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    then = then if then.tzinfo else then.replace(tzinfo=UTC)
-    return max((then - datetime.now(UTC)).total_seconds(), 0.0)
 
 
 def outcome_of(reason: str | None, text: str, meanings: Mapping[str, Outcome]) -> Outcome:

@@ -6,12 +6,7 @@ from typing import Any
 
 from tabon._internal.extras import require
 from tabon.generation.protocol import Outcome, Reach, Request, token_count
-from tabon.generation.providers.failures import (
-    Provider,
-    outcome_of,
-    trusts_no_one,
-    unused_client,
-)
+from tabon.generation.providers.failures import Provider, outcome_of, trusts_no_one, unused_client
 from tabon.generation.providers.http_generator import HttpGenerator
 
 BASE_URL = "https://generativelanguage.googleapis.com"
