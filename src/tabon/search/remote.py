@@ -9,9 +9,9 @@ to be farther away; where that cannot be proven, more is fetched.
 """
 
 import json
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from hashlib import blake2b, sha256
 from typing import Protocol, TypeVar
 from zlib import crc32
@@ -19,6 +19,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from tabon._internal.retry import Backoff, retry_blocking
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError, SearchServiceError, ServiceLostError
 from tabon.method.bank import SectionBank, TransitionBank, bank_transitions
@@ -267,7 +268,7 @@ class RemoteIndex:
                 found, keys = self._read_all(asked, min(k, self._filled.rows))
                 bound = np.full(len(left), np.inf)
             else:
-                found, keys, bound = _patiently(lambda: self._candidates(asked, limit), self._patience_s)  # noqa: B023
+                found, keys, bound = _patiently(partial(self._candidates, asked, limit), self._patience_s)
             for place, near, of in zip(left, found, keys, strict=True):
                 distances[place], rows[place] = self._with_copies(near, of, k)
             left = left[bound <= distances[left, -1]]
@@ -341,7 +342,7 @@ class RemoteIndex:
         at_once = max(k, BYTES_AT_ONCE // (4 * self._filled.dimension))
         for start in range(0, self._filled.rows, at_once):
             piece = np.arange(start, min(start + at_once, self._filled.rows))
-            rows = _patiently(lambda: self._fetch(piece), self._patience_s)  # noqa: B023
+            rows = _patiently(partial(self._fetch, piece), self._patience_s)
             near = ExactIndex(rows).search(queries, min(k, len(piece)))
             distances = np.concatenate([distances, near.distances], axis=1)
             keys = np.concatenate([keys, start + near.rows], axis=1)
@@ -366,12 +367,5 @@ def name_of(bank: TransitionBank, section: str, distance: str) -> str:
 
 def _patiently(work: Callable[[], T], patience_s: float) -> T:
     """Ask again while the service is lost, a little later each time, and then give up."""
-    deadline, wait = time.monotonic() + patience_s, 0.1
-    while True:
-        try:
-            return work()
-        except ServiceLostError:
-            if time.monotonic() + wait > deadline:
-                raise
-            time.sleep(wait)
-            wait = min(2.0 * wait, 2.0)
+    backoff = Backoff(first_wait=0.1, longest_wait=2.0, within=patience_s)
+    return retry_blocking(work, backoff, lambda error: isinstance(error, ServiceLostError))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from tabon._internal.retry import Backoff, retry
 from tabon.errors import ServiceError
 from tabon.service.explorer.records import NOTICE
 from tabon.service.gateway.chat_request import ChatRequest
@@ -21,7 +22,7 @@ from tabon.text.records import Query
 from tabon.text.reports import Report
 
 NO_ROOM: Final = 429  # of the service's queue
-ATTEMPTS: Final = 3  # at a full queue: the drafts are paid for
+QUEUE_IS_FULL: Final = Backoff(attempts=3)  # the drafts are paid for
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,11 @@ async def choose(
 ) -> Chosen:
     """Choose among the drafts that came."""
     query, too_long = await asyncio.to_thread(_query, asked.query, draft_set.drafts, limits)
-    record = json.loads(await _patiently(select, query))
+    try:
+        answer = await retry(lambda _: select(query), QUEUE_IS_FULL, _may_help)
+    except ServiceError as error:
+        raise as_gateway_error(error) from None
+    record = json.loads(answer)
     rule = "" if pruner is None else f"|rule:{pruner.rule.name}|partial:same"
     came = [place for place, draft in enumerate(draft_set.drafts) if draft is not None]
     order = ranking(record, came)
@@ -104,16 +109,9 @@ def _reports(drafts: Iterable[Draft | None], limits: Limits) -> tuple[list[Repor
     return reports, too_long
 
 
-async def _patiently(select: Select, query: Any) -> bytes:  # noqa: ANN401  # a Query
-    """Ask the service; where its queue is full, wait a little before the drafts are lost."""
-    for attempt in range(ATTEMPTS):
-        try:
-            return await select(query)
-        except ServiceError as error:
-            if error.status != NO_ROOM or attempt == ATTEMPTS - 1:
-                raise as_gateway_error(error) from None
-            await asyncio.sleep(1 if error.retry_after is None else error.retry_after)
-    raise AssertionError  # never reached: the last attempt returns or raises
+def _may_help(error: Exception) -> bool:
+    """Say whether the service's queue was full; a little later it may have room."""
+    return isinstance(error, ServiceError) and error.status == NO_ROOM
 
 
 def _distances(record: Mapping[str, Any], drafts: Iterable[Draft | None]) -> list[float | None]:
