@@ -13,8 +13,7 @@ from budgets import budget, seeded, seeded_array
 from commands import tabon
 from tabon import TransitionBank
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
-from tabon.search.files import IndexFiles
-from tabon.search.index_files import LARGE
+from tabon.search.index_files import LARGE, IndexFiles
 from tabon.text.records import transition_from_record
 from unit_rows import unit
 

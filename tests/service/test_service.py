@@ -21,7 +21,7 @@ from tabon.encoders.cache import LONGEST, CachingEncoder
 from tabon.encoders.hashing import HashingEncoder
 from tabon.errors import ServiceError
 from tabon.explain.explanation import explain
-from tabon.search.files import IndexFiles
+from tabon.search.index_files import IndexFiles
 from tabon.selectors.setup import SelectionSettings, answer
 from tabon.service import AnswerSettings, query_service_of
 from tabon.service.batcher import Batcher, BatchSettings

@@ -21,8 +21,7 @@ from tabon.errors import BadInputError
 from tabon.integrations.engines import open_engine
 from tabon.method.bank import TransitionBank, build_bank_file
 from tabon.method.distances import DISTANCES
-from tabon.search import open_search
-from tabon.search.protocol import StoredSearch
+from tabon.search import StoredSearch, open_search
 from tabon.text.records import read_transitions
 
 bank_argument = click.argument("bank_path", metavar="BANK", type=click.Path(path_type=Path))

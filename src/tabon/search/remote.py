@@ -26,6 +26,7 @@ from tabon.method.bank import SectionBank, TransitionBank, bank_transitions
 from tabon.method.distances import get_distance
 from tabon.method.nearest import ExactIndex, Neighbours, check_neighbours, pair_distances, rounding_slack
 from tabon.method.sentence_sets import Ids, Progress
+from tabon.search.repeats import Copies
 from tabon.text.reports import SECTIONS, Section
 
 FORMAT = 1
@@ -134,26 +135,17 @@ class Parts:
         for start in range(0, len(present), FILL_ROWS):
             rows = present[start : start + FILL_ROWS]
             found = bank_transitions(self._bank, self._section, self._distance, rows)
-            fresh = [
-                place
-                for place, zero in enumerate(found.zero)
-                if self._is_new(found.directions[place], zero=zero)
-            ]
+            fresh = []
+            for place, zero in enumerate(found.zero):
+                data, known = found.directions[place].tobytes(), len(self._number)
+                digest = blake2b(data, digest_size=16).digest()
+                self._numbers.append(-1 if zero else self._number.setdefault(digest, known))
+                if self._numbers[-1] == known:
+                    self._checks.append(crc32(data))
+                    fresh.append(place)
             self._on_progress(len(rows))
             if fresh:
                 yield np.ascontiguousarray(found.directions[fresh], dtype="<f4")
-
-    def _is_new(self, direction: Matrix, *, zero: bool) -> bool:
-        """Number a direction; say whether it is seen for the first time."""
-        if zero:
-            self._numbers.append(-1)
-            return False
-        data, known = direction.tobytes(), len(self._number)
-        self._numbers.append(self._number.setdefault(blake2b(data, digest_size=16).digest(), known))
-        if self._numbers[-1] < known:
-            return False
-        self._checks.append(crc32(data))
-        return True
 
     def finished(self, table: str) -> tuple[Filled, bytes]:
         """Return the facts and the layout, after the last block."""
@@ -239,8 +231,7 @@ class RemoteIndex:
         numbers = layout.numbers[layout.numbers >= 0]
         self._checks = layout.checks
         self._size = len(numbers)
-        self._copies = np.argsort(numbers, kind="stable")
-        self._starts = np.searchsorted(numbers[self._copies], np.arange(filled.rows + 1))
+        self._copies = Copies.of(numbers, filled.rows)
         self._slack = rounding_slack(filled.dimension)
 
     def __len__(self) -> int:
@@ -353,9 +344,7 @@ class RemoteIndex:
 
     def _with_copies(self, distances: Distances, keys: Ids, k: int) -> tuple[Distances, Ids]:
         """Replace each direction by the bank rows that have it; nearest first, ties by row."""
-        counts = self._starts[keys + 1] - self._starts[keys]
-        row = np.concatenate([self._copies[self._starts[key] : self._starts[key + 1]] for key in keys])
-        distance = np.repeat(distances, counts)
+        _, distance, row = self._copies.spread(keys, distances, keys)
         order = np.lexsort((row, distance))[:k]
         return distance[order], row[order]
 
