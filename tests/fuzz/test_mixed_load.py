@@ -88,7 +88,7 @@ def test_fifty_clients_are_all_answered(tmp_path):
             assert sum(counts) >= budget(CLIENTS * 3, CLIENTS)
             held.append(memory(running.process))
         until(
-            lambda: "tabon_requests_running 1\n" in get(f"{running.address}/metrics").text, "all have ended"
+            lambda: "tabon_requests_running 1.0\n" in get(f"{running.address}/metrics").text, "all have ended"
         )
         talk = running.talk()
     assert CANARY not in talk

@@ -252,7 +252,7 @@ def test_hang_ups_at_any_moment_leave_nothing_behind():
             up.script[:] = chance.choice([[], [HANG] * 6, [OK, HANG, HANG]])
             with hanging(address, {**ASK, "stream": stream}):
                 time.sleep(chance.choice([0, 0.001, 0.01, 0.03]) * chance.random())
-            until(lambda: "tabon_requests_running 1\n" in get(f"{address}/metrics").text, "it has ended")
+            until(lambda: "tabon_requests_running 1.0\n" in get(f"{address}/metrics").text, "it has ended")
             until(lambda: up.running == 0, "its calls are closed")
         up.script.clear()
         assert [ask(address).status_code for _ in range(3)] == [200] * 3

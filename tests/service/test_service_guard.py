@@ -303,7 +303,7 @@ def test_an_answer_that_is_not_read_is_given_up():
         with socket.create_connection((place.host, place.port), timeout=PATIENCE) as client:
             client.sendall(b"GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n")
             client.recv(1)
-            until(lambda: "tabon_requests_running 1\n" in get(f"{address}/metrics").text, "it is cut off")
+            until(lambda: "tabon_requests_running 1.0\n" in get(f"{address}/metrics").text, "it is cut off")
 
 
 def connected(address, stack):
@@ -361,9 +361,7 @@ def test_slow_bodies_do_not_count_as_requests_at_work():
         lines = ("Host: localhost", "Content-Type: application/json", "Content-Length: 900")
         for _ in range(3):
             connected(address, stack).sendall(head(*lines, body=b"{"))
-        until(
-            lambda: "tabon_requests_running 4\n" in get(f"{address}/metrics").text, "the slow ones are there"
-        )
+        until(lambda: "tabon_requests_running 4.0\n" in get(f"{address}/metrics").text, "the slow ones came")
         assert post(f"{address}/v1/select", json=GOOD).status_code == 200
 
 
@@ -507,7 +505,7 @@ def test_the_canary_is_in_no_log_and_no_metric(caplog):
     assert any(line.startswith("GET unknown 404") for line in lines)
     assert any(line.startswith("other /healthz 405") for line in lines)
     assert CANARY not in text + "".join(lines) + "".join(str(record.args) for record in ours)
-    assert 'tabon_requests_total{method="POST",route="/v1/select",status="200"} 2' in text
+    assert 'tabon_requests_total{method="POST",route="/v1/select",status="200"} 2.0\n' in text
 
 
 def test_an_error_inside_says_nothing_of_the_text(caplog):

@@ -158,7 +158,7 @@ def _add_status(app: "FastAPI", query_service: QueryService) -> None:
 
     async def metrics() -> Response:
         """Give counts and times in the text format of Prometheus."""
-        return Response(query_service.metrics_text(), headers={"Content-Type": CONTENT_TYPE})
+        return Response(query_service.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
     text = {"type": "string"}
     for path, route, answers in (

@@ -119,7 +119,7 @@ class RequestGuard:
     def __init__(self, app: App, settings: GuardSettings, metrics: Metrics) -> None:
         """Put a request guard around an application."""
         self._app, self._settings, self._metrics = app, settings, metrics
-        self._running = self._working = self._bytes = 0
+        self._working = self._bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it here."""
@@ -134,7 +134,7 @@ class RequestGuard:
         """Answer one request, whatever happens inside, and log it."""
         seen = _Seen()
         answer = _marked(send, seen)
-        self._count(1)
+        self._metrics.requests_running.inc()
         try:
             await self._guarded(scope, receive, answer, seen)
         except ServiceError as error:
@@ -143,14 +143,9 @@ class RequestGuard:
             log.error("request %s failed: %s", seen.id, type(error).__name__)  # noqa: TRY400
             await _refuse(answer, seen, ServiceError(500, "the service failed", "the log has the request id"))
         finally:
-            self._count(-1)
+            self._metrics.requests_running.dec()
             self._bytes -= seen.bytes
             self._log(scope, seen)
-
-    def _count(self, change: int) -> None:
-        """Keep the number of requests that run now."""
-        self._running += change
-        self._metrics.gauge("requests_running", self._running)
 
     async def _guarded(self, scope: Scope, receive: Receive, send: Send, seen: _Seen) -> None:
         """Check, read the body, call the application."""
@@ -252,7 +247,8 @@ class RequestGuard:
         method = scope["method"] if scope["method"] in METHODS else "other"
         route = getattr(scope.get("route"), "path", "unknown")
         seconds = monotonic() - seen.start
-        self._metrics.request(method, route, seen.status, seconds)
+        self._metrics.requests.labels(method, route, seen.status).inc()
+        self._metrics.request_seconds.labels(route).observe(seconds)
         access.info("%s %s %d %.1fms %dB %s", method, route, seen.status, 1000 * seconds, seen.bytes, seen.id)
 
 

@@ -74,6 +74,12 @@ class QueryService:
         self._looking = asyncio.Lock()
         self._seen = (Readiness(False, "the service has not started"), 0.0)
         self._batcher: Batcher[Ask, bytes] = Batcher(self._answer, self.settings.batches, self.metrics)
+        self.metrics.queue_length.set_function(lambda: len(self._batcher))
+        self.metrics.ready.set_function(lambda: self._seen[0].ready)
+        if cache is not None:
+            self.metrics.cached_sentences.set_function(cache.__len__)
+            self.metrics.cache_hits.set_function(lambda: cache.hits)
+            self.metrics.cache_misses.set_function(lambda: cache.misses)
 
     def start(self) -> None:
         """Start the worker and answer the golden query for the first time."""
@@ -118,16 +124,6 @@ class QueryService:
         """Compare the golden answer with the first one, which may be this one where the start was slow."""
         self._golden = now if self._golden is None else self._golden
         return compared(self._golden, now)
-
-    def metrics_text(self) -> str:
-        """Return the counts as they stand now."""
-        self.metrics.gauge("queue_length", len(self._batcher))
-        self.metrics.gauge("ready", float(self._seen[0].ready))
-        if self._cache is not None:
-            self.metrics.gauge("cached_sentences", len(self._cache))
-            self.metrics.gauge("cache_hits", self._cache.hits)
-            self.metrics.gauge("cache_misses", self._cache.misses)
-        return self.metrics.text()
 
     async def _ask(self, ask: Ask) -> bytes:
         """Wait for the worker, but not for ever."""

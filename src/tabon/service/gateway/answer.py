@@ -84,7 +84,10 @@ class Gateway:
             pruner = Pruner(asked.query, asked.drafts, select, rule) if prune else None
             call = self._call(PATH, authorization, stream=asked.stream or prune)
             draft_set = await self._gatherer.gather(asked, call, pruner)
-            self._count(draft_set)
+            metrics = self._query_service.metrics
+            metrics.drafts.inc(len(draft_set.drafts))
+            metrics.drafts_failed.inc(len(draft_set.errors))
+            metrics.drafts_stopped.inc(len(draft_set.stopped))
             return asked, draft_set, await choose(select, limits, asked, draft_set, pruner)
 
     @contextmanager
@@ -97,13 +100,6 @@ class Gateway:
             yield
         finally:
             self._requests -= 1
-
-    def _count(self, draft_set: DraftSet) -> None:
-        """Count drafts for /metrics."""
-        metrics = self._query_service.metrics
-        metrics.count("gateway_drafts_total", len(draft_set.drafts))
-        metrics.count("gateway_drafts_failed_total", len(draft_set.errors))
-        metrics.count("gateway_drafts_stopped_total", len(draft_set.stopped))
 
     async def _streamed(self, work: Coroutine[Any, Any, Found]) -> "Response":
         """Begin a stream when there is something to send, or when the client has waited for a while.

@@ -87,7 +87,7 @@ class Upstream:
             try:
                 return await self._once(call, on_text if attempt == 0 else None)
             except UpstreamError as error:
-                self._metrics.count("gateway_upstream_failures_total")
+                self._metrics.upstream_failures.inc()
                 grown = self._settings.first_wait * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311  # jitter
                 wait = grown if error.retry_after is None else float(error.retry_after)
                 last = attempt == self._settings.retries
@@ -128,7 +128,7 @@ class Upstream:
         """Send a request and give its answer to read; every way to fail becomes an UpstreamError."""
         import httpx
 
-        self._metrics.count("gateway_upstream_calls_total")
+        self._metrics.upstream_calls.inc()
         try:
             async with asyncio.timeout_at(call.deadline), self._room:
                 response = await self._sent(call)
