@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tabon.errors import BadInputError, GatewayError
 from tabon.generation.prompts import as_data, fill, get_prompt
+from tabon.method.selection import Selection
 from tabon.service.gateway import GatewaySettings, gateway_settings
 from tabon.service.gateway.chat_request import asked_of
 from tabon.service.gateway.completions import chunks
@@ -208,7 +209,7 @@ def test_the_order_is_by_distance_with_the_pick_first(distances, data):
     """The pick leads, then the others by distance and place; a draft that did not come is not there."""
     came = sorted(data.draw(st.sets(st.integers(0, len(distances) - 1), min_size=1)))
     pick = data.draw(st.sampled_from(came))
-    first, *others = ranking({"selected": pick, "total_distances": distances}, came)
+    first, *others = ranking(Selection(selected=pick, total_distances=tuple(distances)), came)
     assert first == pick
     assert sorted([first, *others]) == came
     assert others == sorted(others, key=lambda place: (distances[place], place))

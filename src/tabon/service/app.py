@@ -14,7 +14,7 @@ from tabon.explain.explanation import NEIGHBOURS
 from tabon.service.explorer.records import NOTICE
 from tabon.service.guard import App, GuardSettings, RequestGuard
 from tabon.service.metrics import CONTENT_TYPE
-from tabon.service.parsing import query_from_body
+from tabon.service.parsing import explanation_body, query_from_body, selection_body
 from tabon.service.query_service import ExplainOptions, QueryService
 from tabon.service.schemas import BANK, EXPLANATION, SELECTION, STATUS, request_body, responses
 
@@ -111,7 +111,8 @@ def _add_questions(app: "FastAPI", query_service: QueryService) -> None:
     async def select(request: Request) -> Response:
         """Pick one draft: the record that `tabon select` writes."""
         query = await asyncio.to_thread(query_from_body, await request.body(), limits)
-        return Response(await query_service.select(query), media_type="application/json")
+        found = await query_service.select(query)
+        return Response(await asyncio.to_thread(selection_body, query, found), media_type="application/json")
 
     async def explain(
         request: Request,
@@ -121,7 +122,7 @@ def _add_questions(app: "FastAPI", query_service: QueryService) -> None:
         """Say why a draft was picked: the record that `tabon explain --json` prints."""
         query = await asyncio.to_thread(query_from_body, await request.body(), limits)
         found = await query_service.explain(query, ExplainOptions(draft, neighbours))
-        return Response(found, media_type="application/json")
+        return Response(await asyncio.to_thread(explanation_body, found), media_type="application/json")
 
     for path, route, schema in (("/v1/select", select, SELECTION), ("/v1/explain", explain, EXPLANATION)):
         app.add_api_route(

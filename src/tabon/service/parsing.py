@@ -54,17 +54,27 @@ class Limits:
 
 def query_from_body(body: bytes, limits: Limits) -> Query:
     """Read the one query of a request, or say in one sentence why it cannot be answered."""
-    record = object_from_body(body, limits)
-    _check_counts(record, limits)
-    _check_lengths(record, limits)
+    return bounded_query(object_from_body(body, limits), limits)
+
+
+def bounded_query(record: Mapping[str, Any], limits: Limits) -> Query:
+    """Return the query of a record that is within the limits."""
+    _check_sizes(record, limits)
     names = _names(record)
     try:
         query = query_from_record({**record, **names})
     except BadInputError as error:
-        raise ServiceError(422, _message(error), "see docs/reference/file-formats.md, Queries") from None
+        message = re.sub(r" \(or rename .*\)\Z", "", str(error), flags=re.DOTALL)  # the client's own keys
+        raise ServiceError(422, message, "see docs/reference/file-formats.md, Queries") from None
+    all_marks = 0
     for place, report in _places(query):
-        _check_report(place, report, limits)
-    if sum(_marks(report) for _, report in _places(query)) > limits.all_marks:
+        marks = _marks(report)
+        all_marks += marks
+        if marks > limits.marks:
+            raise ServiceError(
+                422, f"{place} has more than {limits.marks} punctuation marks and line ends", "shorten it"
+            )
+    if all_marks > limits.all_marks:
         raise ServiceError(
             422,
             f"the query has more than {limits.all_marks} punctuation marks and line ends",
@@ -152,20 +162,14 @@ def _no_constant(name: str) -> None:
     raise ValueError(name)
 
 
-def _check_counts(record: Mapping[str, Any], limits: Limits) -> None:
-    """Refuse more drafts or priors than are answered, before any of them is read."""
+def _check_sizes(record: Mapping[str, Any], limits: Limits) -> None:
+    """Refuse more reports than are answered, and a text that is longer than any real one, blanks included."""
     for key, most, what in (("candidates", limits.drafts, "drafts"), ("prior", limits.priors, "priors")):
         found = record.get(key)
         if isinstance(found, list) and len(found) > most:
             raise ServiceError(
                 422, f"the query has {len(found)} {what}; at most {most} are answered", "send fewer"
             )
-
-
-def _check_lengths(record: Mapping[str, Any], limits: Limits) -> None:
-    """Refuse a text that is longer than any real one, blanks included."""
-    for key in ("prior", "candidates"):
-        found = record.get(key)
         for report in found if isinstance(found, list) else [found]:
             parts = map(report.get, TEXT_KEYS) if isinstance(report, dict) else [report]
             longest = max((len(part) for part in parts if isinstance(part, str)), default=0)
@@ -198,14 +202,6 @@ def _places(query: Query) -> Iterator[tuple[str, Report]]:
     yield from ((f"draft {number}", report) for number, report in enumerate(query.candidates))
 
 
-def _check_report(place: str, report: Report, limits: Limits) -> None:
-    """Refuse a report with more sentences than any real one."""
-    if _marks(report) > limits.marks:
-        raise ServiceError(
-            422, f"{place} has more than {limits.marks} punctuation marks and line ends", "shorten it"
-        )
-
-
 def _marks(report: Report) -> int:
     """Count what could end a sentence in the sections that are compared."""
     return sum(1 for text in (report.findings, report.impression) for _ in _MARK.finditer(text))
@@ -230,8 +226,3 @@ def _distinct_pieces(texts: Iterable[str], most: int) -> int:
                 "send fewer or shorter drafts",
             )
     return found
-
-
-def _message(error: BadInputError) -> str:
-    """Return the sentence of an error about a record, less the keys that a client made up."""
-    return re.sub(r" \(or rename .*\)\Z", "", str(error), flags=re.DOTALL)
