@@ -30,7 +30,7 @@ from tabon.service.metrics import Metrics
 from tabon.text.records import query_from_record
 
 httpx = pytest.importorskip("httpx", reason="the service's tests speak HTTP with httpx")
-pytest.importorskip("fastapi", reason="the service needs tabon[service]")
+pytest.importorskip("starlette", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
 from service_server import (  # noqa: E402

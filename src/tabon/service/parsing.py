@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, Final
 
 import numpy as np
@@ -105,6 +105,18 @@ def selection_body(query: Query, selection: Selection) -> bytes:
 def explanation_body(explanation: Explanation) -> bytes:
     """Return the line that `tabon explain --json` prints, without its end."""
     return json.dumps(explanation.as_record()).encode()
+
+
+def whole_number(text: str, name: str, most: float = inf) -> int:
+    """Read a parameter of a request: a whole number from 0 on; of a very long one the beginning.
+
+    >>> whole_number("007", "draft", 63)
+    7
+    """
+    digits = text.lstrip("0")[:20] or "0"
+    if not (text.isascii() and text.isdecimal()) or int(digits) > most:
+        raise ServiceError(422, f"{name} has a value that is not taken", "see /openapi.json")
+    return int(digits)
 
 
 def service_error(error: BaseException) -> ServiceError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tabon.errors import GatewayError, ServiceError
 from tabon.selectors.streaming import Halving
+from tabon.service.app import answer
 from tabon.service.gateway.chat_request import ChatRequest, asked_of
 from tabon.service.gateway.completions import WAITING, chunks, completion, error_event
 from tabon.service.gateway.draft_set import PATH, DraftSet, Gatherer, cancelled
@@ -19,7 +20,8 @@ from tabon.service.gateway.upstream import Call, Upstream
 from tabon.service.query_service import QueryService
 
 if TYPE_CHECKING:
-    from fastapi import Request, Response
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 T = TypeVar("T")
 Found = tuple[ChatRequest, DraftSet, Chosen]
@@ -48,8 +50,6 @@ class Gateway:
 
     async def chat(self, request: "Request") -> "Response":
         """Answer with the best draft, at once or as a stream."""
-        from fastapi import Response
-
         body, authorization = await request.body(), request.headers.get("authorization")
         try:
             asked = await asyncio.to_thread(
@@ -58,17 +58,14 @@ class Gateway:
             work = until_gone(request, self._found(asked, authorization))
             if asked.stream:
                 return await self._streamed(work)
-            return Response(completion(*await work), media_type="application/json")
+            return answer(completion(*await work))
         except ServiceError as error:
             raise as_gateway_error(error) from None
 
     async def models(self, request: "Request") -> "Response":
         """Pass on what the upstream says of its models."""
-        from fastapi import Response
-
         call = self._call("models", request.headers.get("authorization"))
-        data = await until_gone(request, self._upstream.models(call))
-        return Response(data, media_type="application/json")
+        return answer(await until_gone(request, self._upstream.models(call)))
 
     def _call(self, path: str, authorization: str | None, *, stream: bool = False) -> Call:
         """Return the frame of all calls for one request: they share its deadline."""
@@ -106,7 +103,7 @@ class Gateway:
 
         A failure before that has its own status.
         """
-        from fastapi.responses import StreamingResponse
+        from starlette.responses import StreamingResponse
 
         task = asyncio.create_task(work)
         task.add_done_callback(_looked_at)
