@@ -13,11 +13,19 @@ from tabon.service.gateway import GatewaySettings, gateway_settings
 from tabon.service.gateway.chat_request import asked_of
 from tabon.service.gateway.completions import chunks
 from tabon.service.gateway.draft_set import DraftSet
-from tabon.service.gateway.events import EventReader
 from tabon.service.gateway.prior_in_prompt import known_marks, prior_in
 from tabon.service.gateway.ranking import ranking
 from tabon.service.gateway.refusals import refused
-from tabon.service.gateway.replies import Draft, Reply, StreamReader, extend, joined, reply_of, total_usage
+from tabon.service.gateway.replies import (
+    Draft,
+    EventReader,
+    Reply,
+    StreamReader,
+    extend,
+    joined,
+    reply_of,
+    total_usage,
+)
 from tabon.service.parsing import Limits
 from tabon.text.reports import Report, parse_report
 

@@ -19,7 +19,7 @@ from tabon.explain.explanation import NEIGHBOURS
 from tabon.service.explorer.records import NOTICE
 from tabon.service.guard import App, GuardSettings, RequestGuard
 from tabon.service.metrics import CONTENT_TYPE
-from tabon.service.parsing import Limits, explanation_body, query_from_body, selection_body, whole_number
+from tabon.service.parsing import explanation_body, query_from_body, selection_body, whole_number
 from tabon.service.query_service import ExplainOptions, QueryService
 
 if TYPE_CHECKING:
@@ -100,7 +100,12 @@ def query_module(query_service: QueryService) -> RouteModule:
         yield
         await asyncio.to_thread(query_service.close)  # it finishes what waits
 
-    routes = QueryRoutes(query_service)
+    routes, limits = QueryRoutes(query_service), query_service.settings.limits
+    contract = read_contract("tabon.service")
+    schemas = contract["components"]["schemas"]
+    schemas["Text"]["maxLength"] = schemas["Section"]["maxLength"] = limits.text
+    schemas["Priors"]["maxItems"] = limits.priors
+    schemas["Drafts"]["maxItems"] = schemas["DraftNumber"]["exclusiveMaximum"] = limits.drafts
     return RouteModule(
         routes=[
             Route("/v1/select", routes.select, methods=["POST"]),
@@ -110,7 +115,7 @@ def query_module(query_service: QueryService) -> RouteModule:
             Route("/readyz", routes.readyz),
             Route("/metrics", routes.metrics),
         ],
-        contract=_own_contract(query_service.settings.limits),
+        contract=contract,
         running=running,
     )
 
@@ -158,16 +163,6 @@ class QueryRoutes:
     async def metrics(self, _: "Request") -> "Response":
         """Give counts and times in the text format of Prometheus."""
         return answer(self._query_service.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
-
-
-def _own_contract(limits: Limits) -> Any:  # noqa: ANN401  # any JSON
-    """Return what /openapi.json says of these routes, with the limits of this service."""
-    found = read_contract("tabon.service")
-    schemas = found["components"]["schemas"]
-    schemas["Text"]["maxLength"] = schemas["Section"]["maxLength"] = limits.text
-    schemas["Priors"]["maxItems"] = limits.priors
-    schemas["Drafts"]["maxItems"] = schemas["DraftNumber"]["exclusiveMaximum"] = limits.drafts
-    return found
 
 
 def _contract(route_modules: Sequence[RouteModule]) -> dict[str, Any]:

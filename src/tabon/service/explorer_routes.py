@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from tabon._internal.extras import require
 from tabon.errors import BadInputError, ServiceError
 from tabon.generation.protocol import EncodedImage
 from tabon.service.app import RouteModule, answer, read_contract
@@ -38,6 +39,7 @@ T = TypeVar("T")
 
 def explorer_module(studies: Studies, page: Page | None = None) -> RouteModule:
     """Return the routes of these studies; the page's files are read now."""
+    require("starlette", extra="service", feature="the HTTP service")
     from starlette.routing import Route
 
     shown, cache = read_page() if page is None else page, StudyCache(studies)
@@ -68,11 +70,11 @@ class StudyCache:
     """Works studies out, one at a time, and keeps what was asked for last."""
 
     def __init__(self, studies: Studies) -> None:
-        """Sit down before some studies."""
+        """Take the studies; nothing is worked out yet."""
         self.studies = studies
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="tabon-explorer")
         self._waiting = 0
-        self.overview: Callable[[], str] = lru_cache(1)(self._overview)
+        self.overview: Callable[[], str] = lru_cache(1)(lambda: as_json(overview_record(studies)))
         self.study: Callable[[int], str] = lru_cache(STUDIES_KEPT)(self._study)
         self.image: Callable[[int], EncodedImage | None] = lru_cache(IMAGES_KEPT)(self._image)
 
@@ -116,10 +118,6 @@ class StudyCache:
         if number >= len(self.studies):
             raise ServiceError(404, "there is no such study", "count studies from 0, as /v1/explorer does")
         return number
-
-    def _overview(self) -> str:
-        """Work out the list."""
-        return as_json(overview_record(self.studies))
 
     def _study(self, number: int) -> str:
         """Work out one study."""

@@ -145,7 +145,13 @@ class RequestGuard:
         finally:
             self._metrics.requests_running.dec()
             self._bytes -= seen.bytes
-            self._log(scope, seen)
+            method = scope["method"] if scope["method"] in METHODS else "other"
+            route, seconds = getattr(scope.get("route"), "path", "unknown"), monotonic() - seen.start
+            self._metrics.requests.labels(method, route, seen.status).inc()
+            self._metrics.request_seconds.labels(route).observe(seconds)
+            access.info(
+                "%s %s %d %.1fms %dB %s", method, route, seen.status, 1000 * seconds, seen.bytes, seen.id
+            )
 
     async def _guarded(self, scope: Scope, receive: Receive, send: Send, seen: _Seen) -> None:
         """Check, read the body, call the application."""
@@ -158,7 +164,9 @@ class RequestGuard:
             if not seen.whole:
                 await self._drain(receive)
             raise
-        _check_type(scope, body)
+        types = [value.partition(";")[0].strip().lower() for value in _values(headers, b"content-type")]
+        if body and types != ["application/json"]:  # what a form on a web page could send
+            raise ServiceError(415, "the body is not said to be JSON", "send Content-Type: application/json")
         if self._working >= self._settings.requests:
             raise ServiceError(429, "too many requests at the same time", "try again later", retry_after=1)
         self._working += 1
@@ -242,15 +250,6 @@ class RequestGuard:
                     if not message.get("more_body", False):
                         return
 
-    def _log(self, scope: Scope, seen: _Seen) -> None:
-        """Write the access log and count."""
-        method = scope["method"] if scope["method"] in METHODS else "other"
-        route = getattr(scope.get("route"), "path", "unknown")
-        seconds = monotonic() - seen.start
-        self._metrics.requests.labels(method, route, seen.status).inc()
-        self._metrics.request_seconds.labels(route).observe(seconds)
-        access.info("%s %s %d %.1fms %dB %s", method, route, seen.status, 1000 * seconds, seen.bytes, seen.id)
-
 
 def _values(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> list[str]:
     """Return all values of one header."""
@@ -265,13 +264,6 @@ def _name(host: str) -> str:
     """
     found = _HOST.fullmatch(host)
     return "" if found is None else (found["address"] or found["name"]).lower()
-
-
-def _check_type(scope: Scope, body: bytes) -> None:
-    """Refuse a body that is not said to be JSON: what a form on a web page could send."""
-    types = [value.partition(";")[0].strip().lower() for value in _values(scope["headers"], b"content-type")]
-    if body and types != ["application/json"]:
-        raise ServiceError(415, "the body is not said to be JSON", "send Content-Type: application/json")
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

@@ -147,7 +147,7 @@ def object_from_body(body: bytes, limits: Limits) -> Mapping[str, Any]:
     if depth_of(body) > limits.depth:
         raise ServiceError(400, f"the JSON is nested more than {limits.depth} levels deep", "flatten it")
     try:
-        record = json.loads(body.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite)
+        record = json.loads(body.decode("utf-8"), parse_constant=_finite, parse_float=_finite)
     except UnicodeDecodeError as error:
         raise ServiceError(400, f"the body is not UTF-8 at byte {error.start}", "send UTF-8") from None
     except json.JSONDecodeError as error:
@@ -162,16 +162,11 @@ def object_from_body(body: bytes, limits: Limits) -> Mapping[str, Any]:
 
 
 def _finite(digits: str) -> float:
-    """Refuse a number beyond all that a float holds."""
+    """Refuse NaN and infinity, which are not JSON, and a number beyond all that a float holds."""
     number = float(digits)
     if not isfinite(number):
         raise ValueError(digits)
     return number
-
-
-def _no_constant(name: str) -> None:
-    """Refuse NaN and infinity, which are not JSON."""
-    raise ValueError(name)
 
 
 def _check_sizes(record: Mapping[str, Any], limits: Limits) -> None:

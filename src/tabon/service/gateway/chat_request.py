@@ -39,10 +39,10 @@ def asked_of(body: bytes, limits: Limits, settings: GatewaySettings) -> ChatRequ
     choices = _number(record.get("n"), "n", 1, most)
     drafts = _number(own.get("drafts"), "tabon.drafts", min(settings.drafts, most), most)
     stream = _switch(record.get("stream"), "stream")
-    _check_messages(record)
+    _check_prompt(record)
     return ChatRequest(
         body={key: value for key, value in record.items() if key not in OWN},
-        model=_model(record),
+        model=record["model"],
         choices=choices,
         drafts=max(choices, drafts),
         stream=stream,
@@ -91,21 +91,15 @@ def _wants_usage(record: Mapping[str, Any]) -> bool:
     return _switch((options or {}).get("include_usage"), "stream_options.include_usage")
 
 
-def _model(record: Mapping[str, Any]) -> str:
-    """Return the model's name."""
-    model = record.get("model")
-    if not isinstance(model, str) or not 0 < len(model) <= SHORT:
-        raise bad_request(f"'model' is not a name of 1 to {SHORT} characters; see GET /v1/models", "model")
-    return model
-
-
-def _check_messages(record: Mapping[str, Any]) -> None:
-    """Refuse messages that are none; what they hold is the upstream's business."""
-    messages = record.get("messages")
+def _check_prompt(record: Mapping[str, Any]) -> None:
+    """Refuse messages and models that are none; what messages hold is the upstream's business."""
+    messages, model = record.get("messages"), record.get("model")
     if not isinstance(messages, list) or not messages:
         raise bad_request("'messages' is not a list of messages; send at least one", "messages")
     if not all(isinstance(one, dict) and isinstance(one.get("role"), str) for one in messages):
         raise bad_request("'messages' holds what is no message; each has a role", "messages")
+    if not isinstance(model, str) or not 0 < len(model) <= SHORT:
+        raise bad_request(f"'model' is not a name of 1 to {SHORT} characters; see GET /v1/models", "model")
 
 
 def _query(record: Mapping[str, Any], own: Mapping[str, Any], limits: Limits) -> Query:

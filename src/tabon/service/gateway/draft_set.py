@@ -60,16 +60,21 @@ class Gatherer:
     async def gather(self, asked: ChatRequest, call: Call, pruner: Pruner | None = None) -> DraftSet:
         """Return the drafts that came; where none came, raise what the first failure means."""
         found = DraftSet([None] * asked.drafts)
-        kind = _kind(asked)
+        own = {key: value for key, value in asked.body.items() if key not in {"messages", "seed"}}
+        kind = blake2b(json.dumps([asked.drafts, own], sort_keys=True).encode(), digest_size=16).digest()
         alone = asked.drafts == 1 or pruner is not None or kind in self._one_by_one
         refused = False if alone else await self._together(found, asked, call)
-        left = found.missing()
-        if left and not found.errors:
+        if found.missing() and not found.errors:
             await self._one_at_a_time(found, asked, call, pruner)
-        if len(found.missing()) == asked.drafts:
-            raise _most_telling(found.errors)
+        if len(found.missing()) == asked.drafts:  # the lowest status: what a client can do most about
+            raise min(found.errors.values(), key=lambda error: error.status, default=malformed())
         if refused:
-            self._remember(kind)
+            log.info(
+                "the upstream does not give several drafts in one call for some requests: several are made"
+            )
+            self._one_by_one[kind] = None
+            while len(self._one_by_one) > REMEMBERED:
+                self._one_by_one.popitem(last=False)
         return found
 
     async def _together(self, found: DraftSet, asked: ChatRequest, call: Call) -> bool:
@@ -129,19 +134,6 @@ class Gatherer:
             log.warning("a call to the upstream failed: %s", type(error).__name__)  # no message: no text
             found.errors[place] = malformed()
 
-    def _remember(self, kind: bytes) -> None:
-        """Keep in mind that `n` is not known for such requests; the oldest are forgotten."""
-        log.info("the upstream does not give several drafts in one call for some requests: several are made")
-        self._one_by_one[kind] = None
-        while len(self._one_by_one) > REMEMBERED:
-            self._one_by_one.popitem(last=False)
-
-
-def _kind(asked: ChatRequest) -> bytes:
-    """Return a digest of a request's parameters."""
-    shown = {key: value for key, value in asked.body.items() if key not in {"messages", "seed"}}
-    return blake2b(json.dumps([asked.drafts, shown], sort_keys=True).encode(), digest_size=16).digest()
-
 
 def _asking(asked: ChatRequest, call: Call, drafts: int, place: int = 0) -> Call:
     """Return the call for some drafts; a seed differs between calls, or all drafts would be one."""
@@ -163,11 +155,6 @@ def _asking(asked: ChatRequest, call: Call, drafts: int, place: int = 0) -> Call
         authorization=call.authorization,
         deadline=call.deadline,
     )
-
-
-def _most_telling(errors: Mapping[int, GatewayError]) -> GatewayError:
-    """Return the failure that a client can do most about: the lowest status, the first of equals."""
-    return min(errors.values(), key=lambda error: error.status, default=malformed())
 
 
 async def cancelled(tasks: "Iterable[asyncio.Task[Any]]") -> None:

@@ -80,8 +80,21 @@ def ranking(selection: Selection, came: Iterable[int]) -> tuple[int, ...]:
 
 
 def _query(asked: Query, drafts: Iterable[Draft | None], limits: Limits) -> tuple[Query, list[int]]:
-    """Put the drafts into the query; where it is too heavy, the longest count as empty until it is not."""
-    reports, too_long = _reports(drafts, limits)
+    """Put the drafts into the query, read as `tabon drafts` would.
+
+    One that is longer than the service takes counts as empty, and where the query is too heavy the
+    longest ones do until it is not.
+    """
+    reports: list[Report] = []
+    too_long: list[int] = []
+    for place, draft in enumerate(drafts):
+        text = "" if draft is None else draft.text.encode("utf-8", "replace").decode()
+        try:
+            alone = bounded_query({"id": "gateway", "prior": None, "candidates": [text]}, limits)
+            reports += alone.candidates
+        except ServiceError:
+            reports.append(Report())
+            too_long.append(place)
     while True:
         query = replace(asked, candidates=tuple(reports), draft_facts=tuple({} for _ in reports))
         try:
@@ -93,21 +106,6 @@ def _query(asked: Query, drafts: Iterable[Draft | None], limits: Limits) -> tupl
             too_long.append(longest)
         else:
             return query, sorted(too_long)
-
-
-def _reports(drafts: Iterable[Draft | None], limits: Limits) -> tuple[list[Report], list[int]]:
-    """Read each draft as `tabon drafts` would; one longer than the service takes counts as empty."""
-    reports: list[Report] = []
-    too_long: list[int] = []
-    for place, draft in enumerate(drafts):
-        text = "" if draft is None else draft.text.encode("utf-8", "replace").decode()
-        try:
-            alone = bounded_query({"id": "gateway", "prior": None, "candidates": [text]}, limits)
-            reports += alone.candidates
-        except ServiceError:
-            reports.append(Report())
-            too_long.append(place)
-    return reports, too_long
 
 
 async def _patiently(select: Select, query: Query) -> Selection:
