@@ -19,6 +19,7 @@ from tabon.service.gateway.upstream import Call, Upstream, no_time
 PATH: Final = "chat/completions"
 REFUSES_N: Final = frozenset({400, 422})  # what an upstream that knows no `n` may answer
 REMEMBERED: Final = 256  # kinds of requests
+LOST_SECONDS: Final = 0.1  # until a cancellation that had no effect is repeated
 log = logging.getLogger(__name__)
 
 
@@ -158,8 +159,22 @@ def _asking(asked: ChatRequest, call: Call, drafts: int, place: int = 0) -> Call
 
 
 async def cancelled(tasks: "Iterable[asyncio.Task[Any]]") -> None:
-    """Cancel tasks and wait until they have let go."""
-    ended = list(tasks)
-    for task in ended:
-        task.cancel()
-    await asyncio.gather(*ended, return_exceptions=True)
+    """Cancel tasks and wait until they have let go, whatever becomes of who waits.
+
+    A task is not cancelled again while it lets go, which would leave its connection open; but a
+    cancellation that got lost, as anyio may lose one while it connects, is repeated.
+    """
+    ended = set(tasks)
+
+    async def end() -> None:
+        left = ended
+        while left:
+            for task in left:
+                if not task.cancelling():
+                    task.cancel()
+            _, left = await asyncio.wait(left, timeout=LOST_SECONDS)
+        for task in ended:
+            if not task.cancelled():
+                task.exception()  # looked at, so that it is not logged with its message
+
+    await asyncio.shield(end())
