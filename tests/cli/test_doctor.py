@@ -94,7 +94,7 @@ def test_an_encoder_whose_bits_depend_on_the_batch_is_found_out(tmp_path, monkey
 @pytest.mark.usefixtures("light")
 @pytest.mark.parametrize(
     ("package", "extra"),
-    [("numpy", ""), ("torch", "minilm"), ("fastapi", "service"), ("httpx", "gateway"), ("ray", "ray"),
+    [("numpy", ""), ("torch", "minilm"), ("starlette", "service"), ("httpx", "gateway"), ("ray", "ray"),
      ("pymilvus", "milvus"), ("psycopg", "postgres"), ("transformers", "minilm"), ("pillow", "images")],
 )  # fmt: skip
 def test_the_packages_are_those_of_the_metadata(package, extra):

@@ -9,7 +9,7 @@ from tabon.text.reports import report_from_record
 
 openai = pytest.importorskip("openai", reason="the gateway is tested with the openai client")
 pytest.importorskip("httpx", reason="the gateway needs tabon[gateway]")
-pytest.importorskip("fastapi", reason="the service needs tabon[service]")
+pytest.importorskip("starlette", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
 from gateway_upstream import Act, Upstream, gateway, written  # noqa: E402

@@ -21,9 +21,8 @@ from tabon.selectors import Selector
 from tabon.selectors.scorer import AnySelector
 from tabon.selectors.selector import bank_encoder
 from tabon.selectors.setup import SelectionSettings, make_selector, may_abstain
-from tabon.service.explorer.axes import SectionMap, section_map
 from tabon.service.explorer.images import ImageFolder
-from tabon.service.explorer.layout import Placed, Placer
+from tabon.service.explorer.maps import Placed, Placer, SectionMap, section_map
 from tabon.service.explorer.memory import AnsweredSelector
 from tabon.service.explorer.scores import DraftScore, Scores
 from tabon.text.records import Query, reference_of
@@ -142,7 +141,7 @@ class Studies:
         """Return a line for each study; the first call answers every query."""
         with self._lock:
             if self._listed is None:
-                batches = map(self._lines, self._lots())
+                batches = map(self._lines, self._batches())
                 self._listed = tuple(line.listed() for batch in batches for line in batch)
             return self._listed
 
@@ -160,12 +159,12 @@ class Studies:
 
     def all(self) -> Iterator[Study]:
         """Yield every study, some at a time: memory does not grow with their number."""
-        for numbers in self._lots():
+        for numbers in self._batches():
             with self._lock:
                 batch = self._studies(numbers)
             yield from batch
 
-    def _lots(self) -> Iterator[range]:
+    def _batches(self) -> Iterator[range]:
         """Cut the studies into batches."""
         return (range(start, min(start + BATCH, len(self))) for start in range(0, len(self), BATCH))
 
@@ -173,18 +172,17 @@ class Studies:
         """Answer a batch of queries."""
         queries = list(self.queries[numbers.start : numbers.stop])
         score, images = self.settings.score, self.settings.images
-        scores = [None] * len(queries) if score is None else score.of(queries)
         return [
             StudyLine(
                 number=number,
                 query=query,
                 selection=selection,
                 flags=() if selection.selected is None else _flags(query, selection.selected),
-                scores=values,
+                scores=None if score is None else score.of(query),
                 has_image=images is not None and images.path_of(query) is not None,
             )
-            for number, query, selection, values in zip(
-                numbers, queries, self._abstaining.select_many(queries), scores, strict=True
+            for number, query, selection in zip(
+                numbers, queries, self._abstaining.select_many(queries), strict=True
             )
         ]
 
@@ -215,6 +213,7 @@ class Studies:
 
     def _drafts(self, line: StudyLine, explained: Sequence[Explanation]) -> Iterator[StudyDraft]:
         """Yield the drafts of one study in their order."""
+        shown = self.settings.neighbours
         for number, explanation in enumerate(explained):
             ranked = {one.draft: rank for rank, one in enumerate(explanation.drafts)}
             rank = ranked.get(number)
@@ -225,17 +224,12 @@ class Studies:
                 distances=None if rank is None else explanation.drafts[rank],
                 explanation=explanation,
                 nearest={
-                    section: tuple(self._change(one, section) for one in part.nearest[number][: self._shown])
+                    section: tuple(self._change(one, section) for one in part.nearest[number][:shown])
                     for section, part in line.selection.sections.items()
                 },
                 flags=_flags(line.query, number),
                 score=None if line.scores is None else line.scores[number],
             )
-
-    @property
-    def _shown(self) -> int:
-        """Return how many training transitions are shown."""
-        return self.settings.neighbours
 
     def _change(self, found: Neighbour, section: Section) -> TrainingChange:
         """Return a training transition with its sentences, where these may be shown."""

@@ -12,9 +12,8 @@ from tabon._internal.extras import require
 from tabon._internal.retry import Backoff, retry
 from tabon.errors import UpstreamError
 from tabon.generation.providers.failures import trusts_no_one
-from tabon.service.gateway.events import EventReader
 from tabon.service.gateway.refusals import refused
-from tabon.service.gateway.replies import Reply, StreamReader, malformed, read_json, reply_of
+from tabon.service.gateway.replies import EventReader, Reply, StreamReader, malformed, read_json, reply_of
 from tabon.service.gateway.settings import GatewaySettings
 from tabon.service.metrics import Metrics
 
@@ -88,7 +87,7 @@ class Upstream:
             """Count a failure and say whether it may pass."""
             if not isinstance(error, UpstreamError):
                 return False
-            self._metrics.count("gateway_upstream_failures_total")
+            self._metrics.upstream_failures.inc()
             return error.again
 
         backoff = Backoff(
@@ -132,7 +131,7 @@ class Upstream:
         """Send a request and give its answer to read; every way to fail becomes an UpstreamError."""
         import httpx
 
-        self._metrics.count("gateway_upstream_calls_total")
+        self._metrics.upstream_calls.inc()
         try:
             async with asyncio.timeout_at(call.deadline), self._room:
                 response = await self._sent(call)
