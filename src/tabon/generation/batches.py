@@ -22,7 +22,7 @@ from tabon.generation.ledger import DraftBatch, Ledger, Ordered
 from tabon.generation.prices import Budget
 from tabon.generation.protocol import Answer, Endpoint, Request, answer_of
 from tabon.generation.providers.failures import UNREADABLE, Provider, ask
-from tabon.generation.runner import Patience, Progress, StoppableRun, StoppedError, Task
+from tabon.generation.runner import Patience, Progress, StoppableRun, Task
 
 State = Literal["running", "done", "failed", "expired", "cancelled"]
 GROWTH = 1.5  # of the time between two looks at a job
@@ -98,8 +98,9 @@ class BatchRun(StoppableRun):
                 await self._submit(batch, requests)
                 await self._wait(self._limits.jobs - 1)
             await self._wait(0)
-        except StoppedError:
-            pass  # the progress says why
+        except TryAgainError:
+            if not self._stopping.is_set():  # else the progress says why
+                raise
         finally:
             self.ledger.close()
         return self.progress

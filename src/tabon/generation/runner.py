@@ -63,10 +63,6 @@ class Progress:
     stopped: str | None = None  # why the run ended early
 
 
-class StoppedError(TryAgainError):
-    """The run was stopped while it waited."""
-
-
 class StoppableRun:
     """What every run has: its progress, a way to stop it, and calls that are made again where that helps."""
 
@@ -94,11 +90,11 @@ class StoppableRun:
         return await retry(call, self._patience, again, sleep=self._sleep)
 
     async def _sleep(self, seconds: float) -> None:
-        """Wait, but not past a stop."""
+        """Wait, but not past a stop, which raises TryAgainError."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), timeout=seconds)
         if self._stopping.is_set():
-            raise StoppedError("the run was stopped while waiting")
+            raise TryAgainError("the run was stopped while waiting")
 
 
 class Run(StoppableRun):

@@ -40,7 +40,7 @@ def _visit(values: Mapping[str, str], source: Source) -> Visit | Excluded:
     return visit_or_excluded(
         source,
         {"no-patient": patient, "not-x-ray": values["modality"].strip().lower() == "x-ray"},
-        study="" if isinstance(moment, str) else f"{patient}-{_days(moment)}",
+        study=f"{patient}-{_days(moment)}" if patient and isinstance(moment, Moment) else "",
         patient=patient,
         moment=moment,
         report=Report(findings=values["clinical_notes"]),
