@@ -126,7 +126,8 @@ def _laid_out(matrix: HalfMatrix, open_spool: OpenSpool) -> _Layout:
     train, held = sampled_rows(len(matrix), number)
     number = min(number, len(train))
     few = to_single(matrix[train[:: max(1, len(train) // AXES_SAMPLE)]])
-    basis = principal_basis(few)
+    basis, coder = principal_basis(few), trained_coder(few) if can_code(*few.shape) else None
+    del few  # 50 MB of 384 columns, not needed while cells are made
     sketch = Sketch(basis, _of_rows(matrix, lambda rows: sketched(rows, basis), Spool(open_spool(), "<f2")))
     cell, means = cells_of(matrix, trained_centroids(to_single(matrix[train]), number))
     starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(cell, minlength=number))])
@@ -135,8 +136,7 @@ def _laid_out(matrix: HalfMatrix, open_spool: OpenSpool) -> _Layout:
     measured = enough_margin(Cells(means, starts, ALL), queries, cell[others].astype(np.int64))
     cells, order = Cells(means, starts, measured.margin), np.argsort(cell, kind="stable")
     codes, found = None, None
-    if can_code(*few.shape):
-        coder = trained_coder(few)
+    if coder is not None:
         codes = Codes(coder, _of_rows(matrix, coder.codes, Spool(open_spool(), "|u1")), starts, order)
         named = codes.candidates_in_parts(queries, cells.nearest(queries, NEIGHBOURS), NEIGHBOURS)
         there = [np.isin(own, rows) for own, rows in zip(others, named, strict=True)]
