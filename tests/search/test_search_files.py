@@ -324,7 +324,7 @@ def test_most_rows_are_in_their_nearest_cell():
     rows = unit(rng, (40, 24))[rng.integers(40, size=4000)] + 0.15 * rng.standard_normal((4000, 24))
     rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
     centroids = trained_centroids(to_single(rows), 64)
-    near, means = cells_of(rows, centroids, None)
+    near, means = cells_of(rows, centroids)
     assert (near == (to_single(rows) @ centroids.T).argmax(axis=1)).mean() > 0.9
     np.testing.assert_allclose(means[3], to_single(rows)[near == 3].mean(axis=0), atol=1e-5)
 

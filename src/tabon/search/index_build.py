@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tabon.encoders.protocol import Matrix
 from tabon.method.bank_build import OpenSpool, Spool, spools_beside
 from tabon.method.bank_file import ArrayWriter, array_writer
-from tabon.method.sentence_sets import Ids, Progress
+from tabon.method.sentence_sets import Ids
 from tabon.method.transitions import Transitions
 from tabon.search.cell_scan import HalfMatrix, to_single
 from tabon.search.codes import KEPT, Codes, can_code, trained_coder
@@ -99,7 +99,6 @@ def write_index(  # a file has these parts
     dimension: int,
     facts: Mapping[str, Any],
     ivf_from: float,
-    progress: Progress | None = None,
 ) -> None:
     """Write the index of one section under one distance, in one step.
 
@@ -109,36 +108,35 @@ def write_index(  # a file has these parts
         dimension: of the directions.
         facts: what the header says beside the counts: bank, section, distance.
         ivf_from: with more distinct rows than this, they are stored in cells.
-        progress: told of the rows that have found their cell.
     """
     with spools_beside(path) as open_spool, array_writer(path, INDEX) as out:
         kept = _Collected(open_spool, dimension)
         for block in blocks:
             kept.add(block)
         matrix = kept.matrix()
-        layout = _laid_out(matrix, open_spool, progress) if len(matrix) > ivf_from else _Layout()
+        layout = _laid_out(matrix, open_spool) if len(matrix) > ivf_from else _Layout()
         counts = _write_blobs(out, kept, layout)
         measured = {"precision": PRECISION, "rounding": kept.rounding, "ivf": layout.facts}
         out.finish({"format": INDEX_FORMAT, "dimension": dimension, **facts, **counts, **measured})
 
 
-def _laid_out(matrix: HalfMatrix, open_spool: OpenSpool, progress: Progress | None) -> _Layout:
+def _laid_out(matrix: HalfMatrix, open_spool: OpenSpool) -> _Layout:
     """Put rows that lie near each other together, and measure how many cells a query needs."""
     number = number_of_cells(len(matrix))
     train, held = sampled_rows(len(matrix), number)
     number = min(number, len(train))
     few = to_single(matrix[train[:: max(1, len(train) // AXES_SAMPLE)]])
-    basis = principal_basis(few)
+    basis, coder = principal_basis(few), trained_coder(few) if can_code(*few.shape) else None
+    del few  # 50 MB of 384 columns, not needed while cells are made
     sketch = Sketch(basis, _of_rows(matrix, lambda rows: sketched(rows, basis), Spool(open_spool(), "<f2")))
-    cell, means = cells_of(matrix, trained_centroids(to_single(matrix[train]), number), progress)
+    cell, means = cells_of(matrix, trained_centroids(to_single(matrix[train]), number))
     starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(cell, minlength=number))])
     queries = to_single(matrix[held])
     others = _others(matrix, sketch, queries, held)
     measured = enough_margin(Cells(means, starts, ALL), queries, cell[others].astype(np.int64))
     cells, order = Cells(means, starts, measured.margin), np.argsort(cell, kind="stable")
     codes, found = None, None
-    if can_code(*few.shape):
-        coder = trained_coder(few)
+    if coder is not None:
         codes = Codes(coder, _of_rows(matrix, coder.codes, Spool(open_spool(), "|u1")), starts, order)
         named = codes.candidates_in_parts(queries, cells.nearest(queries, NEIGHBOURS), NEIGHBOURS)
         there = [np.isin(own, rows) for own, rows in zip(others, named, strict=True)]
