@@ -23,6 +23,21 @@ MEAN_RUN = "mean"  # the unweighted mean over runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A number and its 95 % interval; None where it is not defined."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def named(self, name: str = "") -> dict[str, Any]:
+        """Return the fields that a cell has for it."""
+        if not name:
+            return asdict(self)
+        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """One number: what one method's picks are worth in one run, section and score."""
 

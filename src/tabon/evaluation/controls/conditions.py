@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from types import MappingProxyType
 
 from tabon.encoders import Encoder
@@ -20,15 +20,14 @@ from tabon.evaluation.controls.banks import (
     recut,
     whole_section,
 )
-from tabon.evaluation.controls.picks import ControlSelector, Reader, as_split, in_batches
+from tabon.evaluation.controls.selector import ControlSelector, Split, select_in_batches
 from tabon.evaluation.controls.shuffles import other_priors
-from tabon.evaluation.neighbour_curve import pick_with
-from tabon.evaluation.picks import NOTHING
+from tabon.evaluation.curves import pick_with
 from tabon.method.bank import TransitionBank
-from tabon.method.selection import Selection
 from tabon.selectors import Scorer, Selector, load_scorer
 from tabon.text.records import Query
 from tabon.text.reports import SECTIONS
+from tabon.text.sentences import split_sentences
 
 DRAFTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 NEIGHBOURS = (1, 2, 3, 5, 10, 20, 50)
@@ -65,6 +64,10 @@ class Row:
         """Return the name of the row in results."""
         return f"{self.selector} | {self.label}"
 
+    def left_out(self, reason: str) -> "LeftOut":
+        """Say why the row is not there."""
+        return LeftOut(selector=self.selector, group=self.group, label=self.label, reason=reason)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
@@ -84,7 +87,7 @@ class Trial:
     bank: TransitionBank
     queries: tuple[Query, ...]
     encoder: Encoder  # the bank's
-    reader: Reader = field(default_factory=Reader)
+    split: Split = field(default_factory=lambda: cache(split_sentences))  # no text twice
     other_encoder: Callable[[], Encoder] | None = None
     store: SentenceStore | None = None
     seed: int = 0
@@ -113,7 +116,7 @@ class Trial:
         queries: Sequence[Query] | None = None,
         bank: TransitionBank | None = None,
         encoder: Encoder | None = None,
-        cut: Recut = as_split,
+        cut: Recut | None = None,
         history: float = 0.0,
     ) -> Picks:
         """Choose with one thing changed; `control` names it in the signature."""
@@ -121,15 +124,14 @@ class Trial:
             bank or self.bank,
             self.scorer if bank is None else load_scorer(self.name, bank),
             encoder=encoder or self.encoder,
-            reader=self.reader,
-            cut=cut,
+            split=self.split if cut is None else lambda text: cut(self.split(text)),
             history=history,
             store=self.store,
             allow_bank_patients=self.allow_bank_patients,
         )
         asked = self.queries if queries is None else queries
         signature = f"{selector.signature}|control:{control}" if control else selector.signature
-        return picks_of(self.selector, asked, selector.select_many(asked), signature)
+        return Picks.of(self.selector, asked, select_in_batches(selector, asked), signature)
 
     def right(self) -> Row:
         """Choose as it should be done."""
@@ -141,19 +143,10 @@ class Trial:
 
     def left_out(self, group: str, label: str, error: object) -> LeftOut:
         """Say why a condition is not there."""
-        return LeftOut(selector=self.selector, group=group, label=label, reason=str(error))
+        return self.row(group, label).left_out(str(error))
 
 
 Condition = Callable[[Trial, Picks], Iterator[Row | LeftOut]]  # the picks with the right prior are given
-
-
-def picks_of(method: str, queries: Sequence[Query], selections: Sequence[Selection], signature: str) -> Picks:
-    """Return selections as picks."""
-    chosen = {
-        query.id: NOTHING if selection.selected is None else selection.selected
-        for query, selection in zip(queries, selections, strict=True)
-    }
-    return Picks(method=method, signature=signature, chosen=chosen, distances={})
 
 
 def with_priors(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
@@ -238,11 +231,11 @@ def with_other_neighbours(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]
         store=trial.store,
         allow_bank_patients=trial.allow_bank_patients,
     )
-    found = [one for batch in in_batches(trial.queries) for one in selector.select_many(batch)]
+    found = select_in_batches(selector, trial.queries)
     for count in counts:
         chosen = [replace(selection, selected=pick_with(selection, count)) for selection in found]
         signature = f"{selector.signature}|control:neighbours-{count}"
-        picks = picks_of(trial.selector, trial.queries, chosen, signature)
+        picks = Picks.of(trial.selector, trial.queries, chosen, signature)
         yield replace(trial.row("neighbours", f"knn, k = {count}", picks), x=count)
 
 

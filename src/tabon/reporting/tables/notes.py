@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from tabon.evaluation.picks import read_signature
 from tabon.evaluation.results import MEAN_RUN, Results, Run
 from tabon.reporting.tables.paper_values import TRANSITION_METHODS
 from tabon.reporting.tables.places import DASH, Grid, Spot, method_name
@@ -120,27 +121,18 @@ def _signature_notes(results: Results, spots: Iterable[Spot], methods: Iterable[
     scores = dict.fromkeys((spot.column, spot.score) for spot in spots if spot.score in results.scores)
     for signature, names in _together((results.scores[score], column) for column, score in scores):
         yield f"{', '.join(names)}: {signature}"
-    selectors = [method for method in methods if method in results.methods]
-    shared = _shared([results.methods[each] for each in selectors])
+    parts = {each: read_signature(results.methods[each]).parts for each in methods if each in results.methods}
+    several = len(parts) > 1  # one signature is written whole
+    first = next(iter(parts.values()), ())
+    shared = [part for part in first if several and all(part in other for other in parts.values())]
     if shared:
         yield f"All methods: {'|'.join(shared)}"
-    own = ((_without(results.methods[each], shared), method_name(each)) for each in selectors)
+    own = (
+        ("|".join(part for part in found if part not in shared) or "|".join(found), method_name(each))
+        for each, found in parts.items()
+    )
     for signature, names in _together(own):
         yield f"{', '.join(names)}: {signature}"
-
-
-def _shared(signatures: Sequence[str]) -> tuple[str, ...]:
-    """Return the fields that several signatures have in common, in order."""
-    if len(signatures) < 2:  # noqa: PLR2004  # one signature is written whole
-        return ()
-    others = [set(signature.split("|")) for signature in signatures[1:]]
-    return tuple(part for part in signatures[0].split("|") if all(part in other for other in others))
-
-
-def _without(signature: str, shared: Sequence[str]) -> str:
-    """Return the fields of a signature that are its own; the whole where none is."""
-    own = [part for part in signature.split("|") if part not in shared]
-    return "|".join(own) or signature
 
 
 def _together(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
