@@ -14,6 +14,7 @@ from tabon.encoders import load_encoder
 from tabon.encoders.hashing import HashingEncoder
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.evaluation import read_cases
+from tabon.evaluation.cases import whose
 from tabon.evaluation.controls import (
     CONDITIONS,
     ControlSettings,
@@ -32,7 +33,7 @@ from tabon.evaluation.controls.banks import (
 from tabon.evaluation.controls.conditions import NONE, OTHER, RIGHT, LeftOut, Row, Trial
 from tabon.evaluation.controls.factorial import generation_names
 from tabon.evaluation.controls.outcomes import like_length
-from tabon.evaluation.controls.shuffles import other_priors, whose
+from tabon.evaluation.controls.shuffles import other_priors
 from tabon.evaluation.draft_scores import Measured
 from tabon.evaluation.results import read_results, write_results
 from tabon.method.bank import TransitionBank

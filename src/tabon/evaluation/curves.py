@@ -55,16 +55,12 @@ def point(x: int, cell: Cell) -> dict[str, Any]:
 
 def first_drafts(table: RunTable, count: int) -> RunTable:
     """Keep the first drafts of each study, and pick anew among them."""
-    measured = table.measured.first(count)
-    picks = [_nearest(distances[:, :count]) for distances in table.distances]
-    return replace(table, measured=measured, picks=picks, seeded=())
-
-
-def _nearest(distances: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the draft with the smallest distance, the earliest of equals; NaN is no draft."""
-    unknown = np.isnan(distances)
-    nearest: NDArray[np.intp] = np.where(unknown, np.inf, distances).argmin(axis=1)
-    return np.where(unknown.all(axis=1), NOTHING, nearest)
+    picks = []
+    for distances in (every[:, :count] for every in table.distances):
+        unknown = np.isnan(distances)  # no draft
+        nearest = np.where(unknown, np.inf, distances).argmin(axis=1)
+        picks.append(np.where(unknown.all(axis=1), NOTHING, nearest))
+    return replace(table, measured=table.measured.first(count), picks=picks, seeded=())
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from tabon.errors import EncoderError, MissingExtraError, TabonError
 from tabon.evaluation import Picks
 from tabon.evaluation.controls.banks import (
     Recut,
-    SizedBank,
     clauses,
     encoded_anew,
     nested_banks,
@@ -154,7 +153,10 @@ def with_priors(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
     del right
     if trial.kind not in NO_PRIOR:
         try:
-            yield trial.row("prior", OTHER, *_shuffled(trial))
+            seeds = range(trial.seed, trial.seed + trial.shuffles)
+            exchanged = {seed: other_priors(trial.queries, seed) for seed in seeds}
+            picks = [trial.chosen(f"other-prior-{seed}", queries=asked) for seed, asked in exchanged.items()]
+            yield trial.row("prior", OTHER, *picks)
         except TabonError as error:
             yield trial.left_out("prior", OTHER, error)
     if not trial.scorer.needs_prior:
@@ -162,21 +164,13 @@ def with_priors(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
         yield trial.row("prior", NONE, trial.chosen("no-prior", queries=bare))
 
 
-def _shuffled(trial: Trial) -> Iterator[Picks]:
-    """Yield the picks with other patients' priors, one for each seed."""
-    for number in range(trial.shuffles):
-        seed = trial.seed + number
-        yield trial.chosen(f"other-prior-{seed}", queries=other_priors(trial.queries, seed))
-
-
 def with_other_section(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
     """Score findings against the changes of impressions, and impressions against those of findings."""
     del right
     if trial.kind not in NO_BANK:
         label = "other section's bank"
-        yield from _tried(
-            trial, "section", label, lambda: trial.chosen("other-section", bank=other_sections(trial.bank))
-        )
+        bank = other_sections(trial.bank)
+        yield from _tried(trial, "section", label, partial(trial.chosen, "other-section", bank=bank))
 
 
 def with_fewer_patients(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
@@ -185,15 +179,10 @@ def with_fewer_patients(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
         return
     for sized in nested_banks(trial.bank, trial.seed):
         label = "the whole bank" if sized.share == 1 else f"{Fraction(sized.share)} of the bank's patients"
-        for row in _tried(trial, "bank-size", label, partial(_sized, trial, right, sized)):
+        control = f"bank-{Fraction(sized.share)}"
+        choose = (lambda: right) if sized.share == 1 else partial(trial.chosen, control, bank=sized.bank)
+        for row in _tried(trial, "bank-size", label, choose):
             yield replace(row, x=sized.patients) if isinstance(row, Row) else row
-
-
-def _sized(trial: Trial, right: Picks, sized: SizedBank) -> Picks:
-    """Choose with one of the nested banks; the largest is the bank itself."""
-    if sized.share == 1:
-        return right
-    return trial.chosen(f"bank-{Fraction(sized.share)}", bank=sized.bank)
 
 
 def with_fewer_drafts(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
@@ -201,17 +190,14 @@ def with_fewer_drafts(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
     most = min(max((len(query.candidates) for query in trial.queries), default=0), DRAFTS[-1])
     everyone = all(len(query.candidates) <= most for query in trial.queries)
     for count in sorted({most, *(count for count in DRAFTS if count < most)} - {0, 1}):
-        whole = count == most and everyone
-        picks = right if whole else trial.chosen(f"drafts-{count}", queries=_first(trial.queries, count))
+        picks = right
+        if count < most or not everyone:
+            first = [
+                replace(query, candidates=query.candidates[:count], draft_facts=query.draft_facts[:count])
+                for query in trial.queries
+            ]
+            picks = trial.chosen(f"drafts-{count}", queries=first)
         yield replace(trial.row("drafts", f"{count} drafts", picks), x=count, drafts=count)
-
-
-def _first(queries: Sequence[Query], count: int) -> list[Query]:
-    """Return the queries with their first drafts alone."""
-    return [
-        replace(query, candidates=query.candidates[:count], draft_facts=query.draft_facts[:count])
-        for query in queries
-    ]
 
 
 def with_other_neighbours(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
@@ -254,9 +240,8 @@ def with_other_encoder(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
         return
     label = f"encoder {encoder.fingerprint.encoder}"
     bank = encoded_anew(trial.bank, encoder, trial.store)
-    yield from _tried(
-        trial, "encoder", label, lambda: trial.chosen("other-encoder", bank=bank, encoder=encoder)
-    )
+    choose = partial(trial.chosen, "other-encoder", bank=bank, encoder=encoder)
+    yield from _tried(trial, "encoder", label, choose)
 
 
 def with_other_pieces(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
@@ -266,13 +251,8 @@ def with_other_pieces(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
         ("whole section as one sentence", "whole-section", whole_section),
         ("clauses as sentences", "clauses", clauses),
     ):
-        yield from _tried(trial, "splitter", label, partial(_in_pieces, trial, control, cut))
-
-
-def _in_pieces(trial: Trial, control: str, cut: Recut) -> Picks:
-    """Choose with the bank's and the queries' sentences cut in another way."""
-    bank = recut(trial.bank, cut, trial.encoder, trial.store)
-    return trial.chosen(control, bank=bank, cut=cut)
+        bank = recut(trial.bank, cut, trial.encoder, trial.store)
+        yield from _tried(trial, "splitter", label, partial(trial.chosen, control, bank=bank, cut=cut))
 
 
 def with_like_length(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
