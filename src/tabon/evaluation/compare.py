@@ -46,10 +46,6 @@ class Chance:
         weights = bootstrap_weights(len(patients), resamples, rng)
         return cls(patients, weights, swap_signs(len(patients), swaps, rng))
 
-    def first(self, resamples: int) -> "Chance":
-        """Return the first resamples alone, without swaps."""
-        return Chance(self.patients, self.weights[:resamples], self.swaps[:0])
-
     def sums(self, cases: Sequence[Case], values: Array) -> Array:
         """Add up (studies, ...) to (patients, ...)."""
         rows = np.array([self.patients[case.patient] for case in cases], dtype=np.intp)

@@ -30,7 +30,6 @@ def candidates_curve(
 ) -> Iterator[dict[str, Any]]:
     """Yield one curve a method: the share of the gap closed with the first 2, 3, ... K drafts."""
     most = max(table.measured.there.shape[1] for table in tables)
-    chance = chance.first(CURVE_RESAMPLES)
     points: dict[str, list[dict[str, Any]]] = {method: [] for method in methods}
     for count in range(2, most + 1):
         for cell in compare([first_drafts(table, count) for table in tables], methods, chance):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tabon.errors import BadInputError
 from tabon.evaluation.cases import Case, Cases
 from tabon.evaluation.compare import Chance, RunTable, compare
-from tabon.evaluation.curves import candidates_curve
+from tabon.evaluation.curves import CURVE_RESAMPLES, candidates_curve
 from tabon.evaluation.draft_scores import Measured, measured_parts
 from tabon.evaluation.picks import NOTHING, Picks
 from tabon.evaluation.results import MEAN_RUN, Cell, Results, Run
@@ -67,6 +67,7 @@ def evaluate(
     ]
     everyone = [case for run in runs for case in run.cases.cases]
     chance = Chance.draw(everyone, resamples=settings.resamples, swaps=settings.resamples, seed=settings.seed)
+    quick = Chance.draw(everyone, resamples=CURVE_RESAMPLES, swaps=0, seed=settings.seed)
     main = MEAN_RUN if len(runs) > 1 else runs[0].name
     drawn = [picks.method for picks in runs[0].picks if picks.per_draft]
     cells: list[Cell] = []
@@ -79,7 +80,7 @@ def evaluate(
         scores |= {score.name: measured[0].signature for score in measured[0].scores}
         for score in measured[0].scores:
             if drawn and score.name in settings.curves:
-                curves += candidates_curve(tables, drawn, chance, main=main, score=score.name)
+                curves += candidates_curve(tables, drawn, quick, main=main, score=score.name)
     headline = settings.headline or tuple(scores)
     return Results(
         cells=tuple(_adjusted(cells, headline, main=main)),
