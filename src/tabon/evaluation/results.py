@@ -110,6 +110,14 @@ class Results:
         """Return the sections in the order of the cells."""
         return tuple(dict.fromkeys(cell.section for cell in self.cells))
 
+    def missing_metrics(self, score: str) -> list[str]:
+        """Return the metrics that are not measured and that a score may belong to."""
+        return [name for name in self.missing if score == name or score.startswith(f"{name}-")]
+
+    def run_names(self) -> list[str]:
+        """Return the runs, and the mean where there are several."""
+        return [run.name for run in self.runs] + [MEAN_RUN] * (len(self.runs) > 1)
+
     def main_run(self) -> str:
         """Return the run of the headline: the mean where there are several."""
         return MEAN_RUN if len(self.runs) > 1 else self.runs[0].name
