@@ -30,6 +30,10 @@ class Number:
     low: float | None = None
     high: float | None = None
 
+    def clear(self) -> bool:
+        """Say whether the interval leaves out 0."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
     def named(self, name: str = "") -> dict[str, Any]:
         """Return the fields that a cell has for it."""
         if not name:
