@@ -468,7 +468,7 @@ def test_fewer_drafts_have_their_own_random_pick_and_oracle(cases, bank, queries
         if line.method == "novelty/min"
     ]
     assert [point.x for point in line.points] == [2, 3, 4]
-    assert line.points[0].value == found["gap"]["value"]
+    assert line.points[0].gap == found["gap"]["value"]
 
 
 def test_a_study_with_few_drafts_keeps_those_it_has():

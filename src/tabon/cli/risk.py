@@ -13,7 +13,7 @@ from tabon.evaluation import read_cases
 from tabon.evaluation.draft_scores import STATE
 from tabon.evaluation.picks import NOTHING, check_picks
 from tabon.evaluation.risk import measured_for_risk, risk_of
-from tabon.reporting.plots.risk import risk_plot
+from tabon.reporting.plots.curves import risk_plot
 
 
 @click.command("risk")
