@@ -169,7 +169,7 @@ def _spread(counts: Sequence[int]) -> str:
 
 def _runs_table(runs: Sequence[Run]) -> str:
     """Return the runs as a table."""
-    heads = (
+    heads = [
         "run",
         "model",
         "prompt",
@@ -178,14 +178,11 @@ def _runs_table(runs: Sequence[Run]) -> str:
         "drafts",
         "short of drafts",
         "abstained, by method",
-    )
-    rows = [
-        (
-            *(run.name, run.model, run.prompt, f"{run.studies:,}", f"{run.patients:,}", f"{run.drafts:,}"),
-            *(f"{run.short:,}", _spread(list(run.abstained.values()) or [0])),
-        )
-        for run in runs
     ]
+    rows = []
+    for run in runs:
+        counts = [f"{count:,}" for count in (run.studies, run.patients, run.drafts, run.short)]
+        rows.append([run.name, run.model, run.prompt, *counts, _spread(list(run.abstained.values()) or [0])])
     return scroll("Runs", _table(heads, rows))
 
 

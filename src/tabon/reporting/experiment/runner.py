@@ -129,34 +129,27 @@ class Reproduction:
         """Write a run's queries: simulated ones here, generated ones by the caller."""
         path, cohort = self.queries(run), self.experiment.cohort
         if cohort.patients:
-            records = simulate_queries(self._simulated_drafts(run), "test")
+            drafts = replace(
+                self._simulation(),
+                prompt=run.prompt,  # type: ignore[arg-type]
+                noise=run.noise,
+                num_candidates=self.experiment.drafts.samples,
+            )
+            records = simulate_queries(drafts, "test")
             named = ({**record, "model": run.model, "prompt": run.prompt} for record in records)
             inputs = [asdict(cohort), asdict(run), asdict(self.experiment.drafts)]
             self.steps.make(path, inputs, lambda: write_lines(path, named))
         elif self.dependencies.write_drafts is not None:
             if not path.exists():
-                self._check_methods()  # before anything is paid for
+                plan = self.experiment.selection  # what no method can work with is refused before paying
+                for distance, aggregate in product(plan.distances, plan.aggregates):
+                    self.selector(distance, aggregate, plan.neighbours)
             self.dependencies.on_progress(f"drafts of {run.name}")
             self.dependencies.write_drafts(run, path)  # its journal knows what is missing
         if not path.exists():
             raise BadInputError(
                 f"{path} is not there; write the drafts of {run.name!r} with `tabon generate`"
             )
-
-    def _check_methods(self) -> None:
-        """Refuse a cohort, an encoder or a number of neighbours that no method can work with."""
-        plan = self.experiment.selection
-        for distance, aggregate in product(plan.distances, plan.aggregates):
-            self.selector(distance, aggregate, plan.neighbours)
-
-    def _simulated_drafts(self, run: RunPlan) -> SimulationSettings:
-        """Return how a run's simulated drafts are made."""
-        return replace(
-            self._simulation(),
-            prompt=run.prompt,  # type: ignore[arg-type]
-            noise=run.noise,
-            num_candidates=self.experiment.drafts.samples,
-        )
 
     def read_queries(self, run: RunPlan) -> list[Query]:
         """Read a run's queries."""

@@ -161,6 +161,11 @@ def delta_table(results: Results, section: str, score: str, label: str) -> Table
         [grid.spot(run=run.name, method=method, score=score, column=label) for method in methods]
         for run in results.runs
     ]
+    rows = []
+    for run, line in zip(results.runs, lines, strict=True):
+        deltas = [TableCell(text=_signed(spot.cell.delta if spot.cell else None)) for spot in line[:-1]]
+        names = [TableCell(text=run.model), TableCell(text=run.prompt)]
+        rows.append(TableRow(cells=(*names, *deltas, TableCell(text=number(line[-1].value)))))
     spots = [spot for line in lines for spot in line]
     baseless = dict.fromkeys(
         spot.run
@@ -177,7 +182,7 @@ def delta_table(results: Results, section: str, score: str, label: str) -> Table
             *(Heading(text=text) for text in DELTA_METHODS),
             Heading(text="rand.", align="r"),
         ),
-        blocks=(Block(rows=tuple(_delta_rows(results.runs, lines))),),
+        blocks=(Block(rows=tuple(rows)),),
         notes=(DELTA_KEY, *([why] if baseless else []), *notes_of(results, spots)),
     )
 
@@ -225,14 +230,6 @@ def _run_rows(runs: Sequence[Run], lines: Sequence[Sequence[Spot]]) -> Iterator[
     for line in lines[len(runs) :]:
         values = [TableCell(text=number(spot.value)) for spot in line]
         yield TableRow(cells=(TableCell(text="mean", italic=True, span=2), *values), ruled=True)
-
-
-def _delta_rows(runs: Sequence[Run], lines: Sequence[Sequence[Spot]]) -> Iterator[TableRow]:
-    """Yield the rows of a delta table."""
-    for run, line in zip(runs, lines, strict=True):
-        deltas = [TableCell(text=_signed(spot.cell.delta if spot.cell else None)) for spot in line[:-1]]
-        names = [TableCell(text=run.model), TableCell(text=run.prompt)]
-        yield TableRow(cells=(*names, *deltas, TableCell(text=number(line[-1].value))))
 
 
 STATISTICS_HEADINGS = (
