@@ -9,6 +9,7 @@ import pytest
 from tabon.data.simulate import SimulationSettings, simulate_queries
 from tabon.errors import BadInputError
 from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases, read_picks
+from tabon.evaluation.compare import Estimate
 from tabon.evaluation.evaluate import seeded_picks
 from tabon.evaluation.picks import check_picks, read_signature
 from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS
@@ -275,12 +276,21 @@ def test_the_mean_over_runs_is_the_mean_of_their_values(cases):
     results = evaluate(runs, [Overlap()], SETTINGS)
     single = [cell(results, "m", "ratio", run=name).value for name in ("a", "b")]
     assert cell(results, "m", "ratio", run=MEAN_RUN).value == pytest.approx(np.mean(single))
+    for row in (RANDOM_SEEDS, ORACLE):
+        single = [cell(results, row, "ratio", run=name).value for name in ("a", "b")]
+        assert cell(results, row, "ratio", run=MEAN_RUN).value == pytest.approx(np.mean(single))
     assert cell(results, "m", "ratio", run=MEAN_RUN).n == 2 * cell(results, "m", "ratio", run="a").n
     for count in ("wins", "ties", "losses"):
         counts = [getattr(cell(results, "m", "ratio", run=name), count) for name in ("a", "b", MEAN_RUN)]
         assert counts[0] + counts[1] == counts[2]
     assert cell(results, "m", "ratio", run="a").holm is None
     assert cell(results, "m", "ratio", run=MEAN_RUN).holm >= cell(results, "m", "ratio", run=MEAN_RUN).p
+
+
+def test_a_difference_of_rounding_alone_is_none():
+    """0.1 + 0.2 is 0.3, in the value and in every draw."""
+    one, other = (Estimate(np.array([value]), np.array([[value]])) for value in (0.1 + 0.2, 0.3))
+    assert [number.named() for number in (one - other).numbers()] == [{"value": 0.0, "low": 0.0, "high": 0.0}]
 
 
 def test_the_order_of_a_run_s_methods_does_not_matter(cases):

@@ -62,9 +62,8 @@ class Estimate:
     @classmethod
     def mean(cls, many: Sequence["Estimate"]) -> "Estimate":
         """Return the unweighted mean, draw by draw."""
-        return cls(
-            np.mean([each.value for each in many], axis=0), np.mean([each.draws for each in many], axis=0)
-        )
+        value = np.mean([each.value for each in many], axis=0)
+        return cls(value, np.mean([each.draws for each in many], axis=0))
 
     def __sub__(self, other: "Estimate") -> "Estimate":
         """Subtract draw by draw: a paired difference."""
@@ -98,7 +97,7 @@ class Worth:
     random: Estimate
     oracle: Estimate
     methods: tuple[Estimate, ...]
-    seeded: Values  # (scores,); empty without seeds
+    seeded: Values  # (scores,)
     swapped: Values  # (trials, methods, scores): differences to random
     outcomes: NDArray[np.intp]  # (methods, scores, 3): wins, ties, losses
     n: int
@@ -111,11 +110,11 @@ class Worth:
 
 def compare(tables: Sequence[RunTable], methods: Sequence[str], chance: Chance) -> Iterator[Cell]:
     """Yield the cells of one metric in one part: each run, then the mean."""
-    found = {table.run: worth(table, chance) for table in tables}
-    if len(tables) > 1:
-        found[MEAN_RUN] = _mean(list(found.values()))
-    for run, each in found.items():
-        yield from _cells(run, each, tables[0].measured, methods)
+    worths = [worth(table, chance) for table in tables]
+    for table, found in zip(tables, worths, strict=True):
+        yield from _cells(table.run, found, table.measured, methods)
+    if len(worths) > 1:
+        yield from _cells(MEAN_RUN, _mean(worths), tables[0].measured, methods)
 
 
 def worth(table: RunTable, chance: Chance) -> Worth:
@@ -137,7 +136,7 @@ def worth(table: RunTable, chance: Chance) -> Worth:
             _oracle_values(scores, _weighted(chance.weights, best), drawn),
         ),
         methods=tuple(methods),
-        seeded=np.mean(seeded, axis=0) if seeded else np.empty(0),
+        seeded=np.mean(seeded, axis=0) if seeded else np.full(len(scores), np.nan),
         swapped=_swapped(scores, systems, n, chance.swaps),
         outcomes=_outcomes(measured, table.picks),
         n=int(n),
@@ -229,7 +228,7 @@ def _cells(run: str, found: Worth, measured: Measured, methods: Sequence[str]) -
                 method=method, score=score, **value.named(), **delta.named("delta"), **gap.named("gap"),
                 relative=_plain(relative), p=_plain(p), wins=wins, ties=ties, losses=losses,
             )  # fmt: skip
-    for score, mean in zip(scores, found.seeded, strict=False):  # none without seeds
+    for score, mean in zip(scores, found.seeded, strict=True):
         yield cell(method=RANDOM_SEEDS, score=score, value=_plain(mean))
     for score, value in zip(scores, found.oracle.numbers(), strict=True):
         yield cell(method=ORACLE, score=score, **value.named())
@@ -244,7 +243,8 @@ def _difference(one: Array, other: Array) -> Array:
 
 def _share(part: Values, whole: Values) -> Values:
     """Divide, NaN where the whole is nothing, or less: there is no gap to close."""
-    shares: Values = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > SAME)
+    nothing = np.full(part.shape, np.nan)
+    shares: Values = np.divide(part, whole, out=nothing, where=whole > SAME)
     return shares
 
 
