@@ -13,7 +13,7 @@ from tabon.evaluation import read_cases
 from tabon.evaluation.draft_scores import STATE
 from tabon.evaluation.picks import NOTHING, check_picks
 from tabon.evaluation.risk import measured_for_risk, risk_of
-from tabon.reporting.plots.risk import risk_plot
+from tabon.reporting.plots.curves import risk_plot
 
 
 @click.command("risk")
@@ -42,16 +42,16 @@ def risk(queries: Any, selections: tuple[str, ...], svg: Path | None, **options:
     score, section = options["score"], options["section"]
     cases = read_cases(queries, name=name_of(queries)).cases
     metric = None if score == STATE else metric_of(score)
-    studies, measured = measured_for_risk(cases, "report" if metric is None else section, metric, None)
+    measured = measured_for_risk(cases, "report" if metric is None else section, metric)
     rows, curves = [], {}
     for text in selections:
         picks = read_named_picks(text)
         check_picks(picks, cases, name=text)
-        curve = curves[picks.method] = risk_of(picks, studies, measured, score)
+        curve = curves[picks.method] = risk_of(picks, measured, score)
         rows.append([picks.method, *(f"{value:.3f}" for value in (*curve.risk, curve.area))])
-        silent = int((picks.rows(studies) == NOTHING).sum())
+        silent = int((picks.rows(measured.cases) == NOTHING).sum())
         if silent:
-            click.echo(f"{picks.method}: {silent} of {len(studies)} studies have no pick", err=True)
+            click.echo(f"{picks.method}: {silent} of {len(measured.cases)} studies have no pick", err=True)
     heads = ["selector", *(f"{10 * tenth} %" for tenth in range(1, 11)), "area"]
     click.echo(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     for row in rows:

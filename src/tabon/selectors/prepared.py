@@ -1,6 +1,6 @@
 """Queries after one embedding pass: every selector works from this and from the bank."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -70,11 +70,20 @@ class Batch:
 
 
 def make_batch(
-    queries: Sequence[Query], bank: TransitionBank, encoder: Encoder, store: SentenceStore | None = None
+    queries: Sequence[Query],
+    bank: TransitionBank,
+    encoder: Encoder,
+    store: SentenceStore | None = None,
+    *,
+    split: Callable[[str], Sentences] = split_sentences,
 ) -> Batch:
     """Split every report into sentences and embed each distinct one once."""
-    priors = tuple(_sections(query.prior) for query in queries)
-    drafts = tuple(_sections(draft) for query in queries for draft in query.candidates)
+
+    def sections(report: Report) -> dict[Section, Sentences]:
+        return {section: split(report.section(section)) for section in SECTIONS}
+
+    priors = tuple(sections(query.prior) for query in queries)
+    drafts = tuple(sections(draft) for query in queries for draft in query.candidates)
     texts = {text for report in (*priors, *drafts) for section in report.values() for text in section}
     table = embed(texts, encoder, known=bank.known_sentences, store=store)
     owner = np.repeat(np.arange(len(queries)), [len(query.candidates) for query in queries])
@@ -89,8 +98,3 @@ def one_prior_each(queries: Sequence[Query]) -> Iterator[Query]:
         else:
             for prior in query.priors:
                 yield replace(query, priors=(prior,))
-
-
-def _sections(report: Report) -> dict[Section, Sentences]:
-    """Split both sections of a report."""
-    return {section: split_sentences(report.section(section)) for section in SECTIONS}
