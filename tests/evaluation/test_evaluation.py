@@ -287,6 +287,16 @@ def test_the_mean_over_runs_is_the_mean_of_their_values(cases):
     assert cell(results, "m", "ratio", run=MEAN_RUN).holm >= cell(results, "m", "ratio", run=MEAN_RUN).p
 
 
+def test_the_mean_of_two_equal_runs_is_either(cases):
+    """Interval and p of a mean over runs are those of the runs, where these are the same."""
+    results = evaluate(
+        [run_of(cases, picks_by(cases, last), name=name) for name in "ab"], [Overlap()], SETTINGS
+    )
+    one, mean = (cell(results, "m", "ratio", run=run) for run in ("a", MEAN_RUN))
+    for name in ("value", "low", "high", "delta_low", "delta_high", "gap_low", "gap_high", "p"):
+        assert getattr(mean, name) == pytest.approx(getattr(one, name))
+
+
 def test_a_difference_of_rounding_alone_is_none():
     """0.1 + 0.2 is 0.3, in the value and in every draw."""
     one, other = (Estimate(np.array([value]), np.array([[value]])) for value in (0.1 + 0.2, 0.3))
