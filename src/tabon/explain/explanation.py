@@ -16,10 +16,10 @@ import numpy as np
 from tabon.encoders import Encoder, load_encoder
 from tabon.errors import BadInputError
 from tabon.explain.alignment import Aligned, align
-from tabon.explain.flags import draft_flags
+from tabon.explain.flags import Flag, query_flags
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES, Distance, Rows, cosine_cost, get_distance
-from tabon.method.selection import Neighbour, Selection
+from tabon.method.selection import Neighbour, Note, Selection
 from tabon.method.sentence_sets import Ids, SentenceTable, embed
 from tabon.method.transitions import NORM_FLOOR
 from tabon.selectors.scorer import AnySelector
@@ -95,7 +95,7 @@ class Explanation:
     behind: float | None = None  # the explained draft's total less the chosen one's
     tied: bool = False
     abstained: str | None = None
-    flags: tuple[str, ...] = ()
+    flags: tuple[Note | Flag, ...] = ()
     drafts: tuple[DraftDistances, ...] = ()  # nearest first
     sections: Mapping[Section, SectionExplanation] = field(default_factory=dict)
     distance: str = ""  # whose transitions are shared out; empty where the selector has none
@@ -104,7 +104,7 @@ class Explanation:
 
     def as_record(self) -> dict[str, Any]:
         """Return everything as what JSON can hold."""
-        return asdict(self)
+        return {**asdict(self), "flags": list(map(str, self.flags))}
 
 
 def explain(
@@ -229,6 +229,7 @@ def _explanation(query: Query, selection: Selection, draft: int | None, basis: _
     """Put together what is known of one query."""
     ranked, best, totals = _ranked(selection), selection.selected, selection.total_distances
     others = [number for number in ranked if number != best and not _empty(selection, number)]
+    warnings = () if draft is None else query_flags(query, draft)
     return Explanation(
         id=query.id,
         draft=draft,
@@ -239,30 +240,13 @@ def _explanation(query: Query, selection: Selection, draft: int | None, basis: _
         behind=None if draft is None or best is None else totals[draft] - totals[best],
         tied=selection.tied,
         abstained=selection.abstained,
-        flags=(*selection.flags, *_warnings(query, draft)),
+        flags=(*selection.flags, *warnings),
         drafts=tuple(_draft_distances(selection, number) for number in ranked),
         sections={} if draft is None else dict(_sections(query, selection, draft, basis)),
         distance=basis.distance,
         signature=selection.signature,
         aligned_by=basis.aligned_by,
     )
-
-
-def _warnings(query: Query, draft: int | None) -> Iterator[str]:
-    """Yield what a reader should look at in the explained draft, with the sentences concerned, from 1."""
-    if draft is None:
-        return
-    has_prior = not query.prior.is_empty
-    for flag in draft_flags(query.prior, query.candidates[draft], query.candidates, has_prior=has_prior):
-        places = [
-            f"{whose} {section}, sentence {', '.join(str(number + 1) for number in numbers)}"
-            for whose, section, numbers in (
-                ("draft's", flag.section, flag.sentences),
-                ("prior's", flag.prior_section, flag.prior_sentences),
-            )
-            if numbers
-        ]
-        yield f"{flag.kind}: {flag.detail}" + (f" ({'; '.join(places)})" if places else "")
 
 
 def _empty(selection: Selection, draft: int) -> bool:

@@ -1,12 +1,14 @@
 """An explanation as plain text, 80 columns wide: words and symbols, no colour."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from textwrap import wrap
 from types import MappingProxyType
 
 from tabon.explain.alignment import Aligned, Kind
 from tabon.explain.explanation import DraftDistances, Explanation, SectionExplanation, TrainingChange
-from tabon.method.selection import ABSTENTIONS
+from tabon.explain.flags import Flag
+from tabon.method.selection import ABSTENTIONS, Note
 
 WIDTH = 80
 RESEARCH_USE = "Research use only; not a medical device."
@@ -69,29 +71,29 @@ def explained(explanation: Explanation) -> str:
     return f"explained here: draft {explanation.draft}{behind}"
 
 
-def flag_lines(flags: Iterable[str]) -> tuple[str, ...]:
-    """Say flags in words, drafts with one trouble together; a flag that is not known stays as it is.
+def flag_lines(flags: Iterable[Note | Flag]) -> tuple[str, ...]:
+    """Say flags in words, drafts with one trouble together; a note that is not known stays as it is.
 
-    >>> flag_lines(["no-change:findings:0", "no-change:findings:3", "other:findings"])
-    ('no change of the findings in drafts 0, 3', 'other:findings')
+    >>> same = [Note("no-change", "findings", draft) for draft in (0, 3)]
+    >>> flag_lines([*same, Note("stopped", draft=1)])
+    ('no change of the findings in drafts 0, 3', 'stopped:1')
     """
-    grouped: dict[str, list[str]] = {}
+    grouped: dict[Note | Flag, list[str]] = {}
     for flag in flags:
-        kind, _, rest = flag.partition(":")
-        section, _, draft = rest.partition(":")
-        about = f"{kind}:{section}" if kind in FLAGS and (not draft or draft.isdecimal()) else flag
-        grouped.setdefault(about, []).append(draft)
-    return tuple(_flag_line(about, drafts) for about, drafts in grouped.items())
-
-
-def _flag_line(about: str, drafts: Sequence[str]) -> str:
-    """Say one kind of flag of one section, for the drafts that it concerns."""
-    kind, _, section = about.partition(":")
-    if kind not in FLAGS or ":" in section:
-        return about
-    numbers = [draft for draft in drafts if draft]
-    reports = f"draft{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}" if numbers else "the prior"
-    return FLAGS[kind].format(section=section, reports=reports)
+        if isinstance(flag, Note) and flag.kind in FLAGS:
+            grouped.setdefault(replace(flag, draft=None), []).extend(
+                [] if flag.draft is None else [str(flag.draft)]
+            )
+        else:
+            grouped[flag] = []
+    return tuple(
+        FLAGS.get(about.kind, "{about}").format(
+            about=about,
+            section=about.section,
+            reports=f"draft{'s' if len(drafts) > 1 else ''} {', '.join(drafts)}" if drafts else "the prior",
+        )
+        for about, drafts in grouped.items()
+    )
 
 
 def status(explanation: Explanation, draft: int) -> str:

@@ -34,6 +34,30 @@ ABSTENTIONS: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """What a reader should know of a section, of a draft, or of a draft's section.
+
+    >>> str(Note("no-change", "findings", 0)), Note.read("stopped:1")
+    ('no-change:findings:0', Note(kind='stopped', section=None, draft=1))
+    """
+
+    kind: str  # such as draft-lacks; docs/reference/file-formats.md lists them
+    section: str | None = None  # None: of all sections
+    draft: int | None = None  # None: of the prior, or of all drafts
+
+    def __str__(self) -> str:
+        """Write the note as records have it: kind:section:draft, without what it leaves open."""
+        return ":".join(str(part) for part in (self.kind, self.section, self.draft) if part is not None)
+
+    @classmethod
+    def read(cls, text: str) -> "Note":
+        """Read a note of a record back."""
+        kind, *rest = text.split(":")
+        draft = int(rest.pop()) if rest and rest[-1].isdecimal() else None
+        return cls(kind, ":".join(rest) or None, draft)
+
+
+@dataclass(frozen=True, slots=True)
 class Neighbour:
     """A training transition near a draft's transition."""
 
@@ -70,7 +94,7 @@ class Selection:
     sections: Mapping[Section, SectionDistances] = field(default_factory=dict)
     margin: float | None = None  # to the second best; None where there is no second
     tied: bool = False
-    flags: tuple[str, ...] = ()
+    flags: tuple[Note, ...] = ()
     abstained: str | None = None  # a key of ABSTENTIONS
     p: float | None = None  # how usual the pick is among calibration cases; None where nothing was calibrated
     signature: str = ""
@@ -90,7 +114,7 @@ class Selection:
             },
             "margin": self.margin,
             "tied": self.tied,
-            "flags": list(self.flags),
+            "flags": list(map(str, self.flags)),
             "abstained": self.abstained,
             "p": self.p,
             "signature": self.signature,
@@ -108,7 +132,7 @@ def total_distances(sections: Sequence[SectionDistances]) -> tuple[float, ...]:
 
 
 def select(
-    sections: Mapping[Section, SectionDistances], *, flags: tuple[str, ...] = (), signature: str = ""
+    sections: Mapping[Section, SectionDistances], *, flags: tuple[Note, ...] = (), signature: str = ""
 ) -> Selection:
     """Take the draft with the smallest total distance (eq. 12); ties go to the first.
 

@@ -18,7 +18,7 @@ from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, EncoderError
 from tabon.method.bank import TransitionBank
 from tabon.method.scoring import Aggregate, ZeroPolicy
-from tabon.method.selection import EMPTY_POLICY, SectionDistances, Selection, select
+from tabon.method.selection import EMPTY_POLICY, Note, SectionDistances, Selection, select
 from tabon.method.signature import Fingerprint, Signature
 from tabon.selectors.names import load_scorer
 from tabon.selectors.prepared import Batch, make_batch, one_prior_each
@@ -184,22 +184,23 @@ class Selector:
 
     def _flags(
         self, query: Query, batch: Batch, places: Sequence[int], scored: Mapping[Section, Scores]
-    ) -> Iterator[str]:
-        """Yield what a reader should know, as kind:section or kind:section:draft."""
+    ) -> Iterator[Note]:
+        """Yield what a reader should know."""
         rows = batch.rows(places[-1])
         for section, scores in scored.items():
             if self.scorer.needs_prior and not any(batch.priors[place][section] for place in places):
-                yield f"prior-lacks:{section}"
+                yield Note("prior-lacks", section)
             elif scores.bank_is_empty and any(batch.drafts[row][section] for row in rows):
-                yield f"bank-lacks:{section}"
+                yield Note("bank-lacks", section)
             if len(query.prior.section(section)) > LONG_SECTION:
-                yield f"long-section:{section}"
+                yield Note("long-section", section)
             for number, row in enumerate(rows):
                 if not batch.drafts[row][section]:
-                    yield f"draft-lacks:{section}:{number}"
+                    yield Note("draft-lacks", section, number)
                 if len(query.candidates[number].section(section)) > LONG_SECTION:
-                    yield f"long-section:{section}:{number}"
-            yield from (f"no-change:{section}:{row - rows.start}" for row in rows if row in scores.unchanged)
+                    yield Note("long-section", section, number)
+            changeless = (number for number, row in enumerate(rows) if row in scores.unchanged)
+            yield from (Note("no-change", section, number) for number in changeless)
 
 
 def _report(value: Report | str) -> Report:
