@@ -32,7 +32,7 @@ from tabon.selectors import SELECTORS, Selector
 from tabon.selectors.abstention import read_calibration
 from tabon.selectors.names import PAPER
 from tabon.selectors.scorer import AnySelector
-from tabon.selectors.setup import SelectionSettings, abstaining_selector, answer, in_batches, make_selector
+from tabon.selectors.setup import SelectionSettings, answer, in_batches, make_selector, may_abstain
 from tabon.text.records import read_queries
 
 QUERIES_AT_ONCE = 256
@@ -117,7 +117,7 @@ def select(queries: Any, bank: Path, out: Path | None, **options: Any) -> None: 
 
 def _here(queries: Any, bank: Path, out: Path | None, settings: SelectionSettings) -> int:  # noqa: ANN401
     """Answer on this machine, and return how many queries could not be answered."""
-    selector = abstaining_selector(TransitionBank.load(bank), settings)
+    selector = may_abstain(make_selector(TransitionBank.load(bank), settings), settings)
     if out is None or str(out) == "-":
         return write_selections(selector, queries, sys.stdout.buffer)
     with replacing(out) as file:

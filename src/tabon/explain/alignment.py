@@ -20,7 +20,7 @@ import numpy as np
 
 from tabon.encoders.protocol import Matrix
 from tabon.method.distances import Stack, cosine_cost
-from tabon.text.observations import Polarity, mentions
+from tabon.text.observations import Polarity, sentence_mentions
 
 Kind = Literal["same", "reworded", "new", "dropped"]
 
@@ -102,7 +102,7 @@ def turned(prior: str, current: str) -> tuple[str, ...]:
 def _said(sentence: str) -> Mapping[str, set[Polarity]]:
     """Return what a sentence says of each observation that it mentions."""
     said: defaultdict[str, set[Polarity]] = defaultdict(set)
-    for mention in mentions(sentence):
+    for mention in sentence_mentions(sentence):
         said[mention.observation].add(mention.polarity)
     return said
 

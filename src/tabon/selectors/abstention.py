@@ -23,6 +23,7 @@ from tabon.method.bank import SectionBank, TransitionBank
 from tabon.method.nearest import ExactIndex
 from tabon.method.scoring import aggregate_distances, bank_neighbours
 from tabon.method.selection import Selection
+from tabon.method.signature import differences
 from tabon.method.transitions import Transitions
 from tabon.selectors import Selector
 from tabon.selectors.conformal import best_of_p, conformal_p
@@ -47,7 +48,12 @@ class Calibration:
         for row, selection in enumerate(selections):
             if selection.selected is None:
                 continue
-            self._check(selection)
+            if selection.signature != self.signature:
+                there, here = differences(self.signature, selection.signature)
+                raise BadInputError(
+                    f"the calibration was made with {there}, the selections with {here}; "
+                    "calibrate again with the same options"
+                )
             bank = self.source == "bank"
             usual = self.distances.get(sections_of(selection) if bank else kind_of(selection), ())
             if usual:
@@ -62,15 +68,6 @@ class Calibration:
             raise BadInputError(
                 f"{most} calibration cases cannot hold a rate of {rate}: the smallest p is 1/{most + 1}; "
                 "calibrate on more queries"
-            )
-
-    def _check(self, selection: Selection) -> None:
-        """Refuse picks that were made in another way."""
-        if selection.signature != self.signature:
-            there, here = (set(text.split("|")) for text in (self.signature, selection.signature))
-            raise BadInputError(
-                f"the calibration was made with {', '.join(sorted(there - here))}, the selections with "
-                f"{', '.join(sorted(here - there))}; calibrate again with the same options"
             )
 
 

@@ -87,7 +87,7 @@ def label_text(text: str) -> Labels:
     sentences = split_sentences(text)
     strongest = dict.fromkeys(OBSERVATIONS, 0)
     for sentence in sentences:
-        for found in _in_sentence(sentence):
+        for found in sentence_mentions(sentence):
             strength = _STRENGTH.index(found.polarity)
             strongest[found.observation] = max(strongest[found.observation], strength)
     sick = any(strongest[name] > 1 for name in OBSERVATIONS if name not in NOT_A_FINDING)
@@ -104,7 +104,7 @@ def mentions(text: str) -> tuple[Mention, ...]:
     return tuple(
         Mention(found.observation, found.polarity, index, found.side)
         for index, sentence in enumerate(split_sentences(text))
-        for found in _in_sentence(sentence)
+        for found in sentence_mentions(sentence)
     )
 
 
@@ -180,33 +180,32 @@ class _Span(NamedTuple):
     polarity: Polarity
 
 
-class _Found(NamedTuple):
+class SentenceMention(NamedTuple):
+    """One observation as the sentence speaks of it."""
+
     observation: str
     polarity: Polarity
     side: Side | None
 
 
-def _in_sentence(sentence: str) -> tuple[_Found, ...]:
+def sentence_mentions(sentence: str) -> tuple[SentenceMention, ...]:
     """Find the mentions of one sentence, in their order; a short one that comes again is looked up."""
     return _looked_up(sentence) if len(sentence) <= LONGEST else _read(sentence)
 
 
-@lru_cache(maxsize=1 << 16)
-def _looked_up(sentence: str) -> tuple[_Found, ...]:
-    """Return what `_read` finds, from memory where it was found before."""
-    return _read(sentence)
-
-
-def _read(sentence: str) -> tuple[_Found, ...]:
+def _read(sentence: str) -> tuple[SentenceMention, ...]:
     """Find the mentions of one sentence."""
     text = sentence.lower()
     spans = sorted([*_nouns(text), *_statements(text)], key=lambda span: (span.start, span.end))
     sides = _sides(text, spans)
     return tuple(
-        _Found(observation, span.polarity, side)
+        SentenceMention(observation, span.polarity, side)
         for span, side in zip(spans, sides, strict=True)
         for observation in span.observations
     )
+
+
+_looked_up = lru_cache(maxsize=1 << 16)(_read)
 
 
 def _statements(text: str) -> Iterator[_Span]:

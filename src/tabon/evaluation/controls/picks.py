@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from tabon.encoders import Encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.evaluation.controls.banks import Recut, Sentences
 from tabon.method.bank import TransitionBank
 from tabon.method.selection import Selection
-from tabon.method.sentence_sets import embed
-from tabon.selectors import Batch, Scorer, Selector
+from tabon.selectors import Batch, Scorer, Selector, make_batch
 from tabon.text.records import Query
 from tabon.text.reports import SECTIONS, Report, Section
 from tabon.text.sentences import split_sentences
@@ -75,14 +72,14 @@ class ControlSelector(Selector):
 
     def batch(self, queries: Sequence[Query]) -> Batch:
         """Cut and embed every report."""
-        priors = tuple(self._reader.sections(query.prior, self._cut) for query in queries)
-        drafts = tuple(
-            self._reader.sections(draft, self._cut) for query in queries for draft in query.candidates
+        return make_batch(
+            queries,
+            self.bank,
+            self.encoder,
+            self.store,
+            each_prior=self.history > 0,
+            split=lambda report: self._reader.sections(report, self._cut),
         )
-        pieces = {piece for report in (*priors, *drafts) for section in report.values() for piece in section}
-        table = embed(pieces, self.encoder, known=self.bank.known_sentences, store=self.store)
-        owner = np.repeat(np.arange(len(queries)), [len(query.candidates) for query in queries])
-        return Batch(tuple(queries), priors, drafts, owner.astype(np.int64), table)
 
 
 def as_split(sentences: Sentences) -> Sentences:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tabon.explain.flags.lexicon import lexicon
 from tabon.text.change_words import CHANGES, Change, ChangeWord, change_words
-from tabon.text.observations import Polarity, Side, mentions, polarity_at, side_of
+from tabon.text.observations import Polarity, Side, polarity_at, sentence_mentions, side_of
 from tabon.text.reports import SECTIONS, Report, Section
 from tabon.text.sentences import split_sentences
 
@@ -119,7 +119,7 @@ def _in_sentence(sentence: str) -> tuple[_Found, ...]:
     words = tuple(lexicon().words.finditer(text))
     labelled = (
         _Found(said.observation, said.polarity, said.side)
-        for said in mentions(_without_hidden(text, words))
+        for said in sentence_mentions(_without_hidden(text, words))
         if said.observation != _DEVICES
     )
     return tuple(dict.fromkeys((*(_known(text, found) for found in words), *labelled)))
