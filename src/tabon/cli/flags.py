@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import click
 
@@ -23,7 +23,7 @@ from tabon.text.records import read_queries, whole_query
     help="Look at the chosen drafts alone: what `tabon select` printed for QUERIES.",
 )
 @reports_errors
-def flags_command(queries: Any, selections: Path | None) -> None:  # noqa: ANN401
+def flags_command(queries: IO[bytes], selections: Path | None) -> None:
     """Print what a reader should look at in each draft of QUERIES.
 
     One JSON object a draft that has flags: dropped or denied findings, findings

@@ -10,7 +10,7 @@ on which queries are asked together. Equal bank rows are searched once.
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -99,10 +99,14 @@ class ExactIndex:
         return Neighbours(distances, rows)
 
     def _search_block(self, queries: Matrix, k: int) -> tuple[NDArray[np.float64], Ids]:
-        """Search one block of queries: pre-select, measure again, sort, cut at k."""
+        """Search one block of queries: pre-select, measure again, add copies, sort, cut at k."""
         query, column = self._candidates(queries, min(k, self._count))
         distance = pair_distances(queries, self._distinct, query, column)
-        query, distance, row = self._with_copies(query, distance, column)
+        counts = np.diff(self._starts)[column]  # of the bank rows that are equal to a distinct one
+        ends = np.cumsum(counts)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
+        row = self._copies[np.repeat(self._starts[column], counts) + within]
+        query, distance = np.repeat(query, counts), np.repeat(distance, counts)
         order = np.lexsort((row, distance, query))
         first = np.searchsorted(query[order], np.arange(len(queries)))
         best = order[first[:, None] + np.arange(k)]
@@ -122,16 +126,6 @@ class ExactIndex:
         query, group = np.nonzero(best >= bound[:, None])
         hit, fold = np.nonzero(folded[query, :, group] >= bound[query, None])
         return query[hit], fold * self._groups + group[hit]
-
-    def _with_copies(
-        self, query: Ids, distance: NDArray[np.float64], column: Ids
-    ) -> tuple[Ids, NDArray[np.float64], Ids]:
-        """Replace each distinct row by the bank rows that are equal to it."""
-        counts = np.diff(self._starts)[column]
-        ends = np.cumsum(counts)
-        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
-        row = self._copies[np.repeat(self._starts[column], counts) + within]
-        return np.repeat(query, counts), np.repeat(distance, counts), row
 
 
 def rounding_slack(dimension: int) -> float:
@@ -178,11 +172,6 @@ def _each(work: Callable[[int], None], starts: range, most: int) -> None:
         deque(pool.map(work, starts), maxlen=0)
 
 
-def _slices(count: int) -> Iterator[slice]:
-    """Cut a range into pieces."""
-    return (slice(start, start + PAIRS_AT_ONCE) for start in range(0, count, PAIRS_AT_ONCE))
-
-
 def pair_distances(queries: Matrix, rows: Matrix, query: Ids, row: Ids) -> NDArray[np.float64]:
     """½(1 - cosine) of each (query, row) pair (eq. 9), each summed in the same fixed order.
 
@@ -190,7 +179,8 @@ def pair_distances(queries: Matrix, rows: Matrix, query: Ids, row: Ids) -> NDArr
     which both make a change of the bank are tied, and no rounding chooses between them.
     """
     cosine = np.empty(len(query))
-    for piece in _slices(len(query)):
+    for start in range(0, len(query), PAIRS_AT_ONCE):
+        piece = slice(start, start + PAIRS_AT_ONCE)
         asked, found = queries[query[piece]], rows[row[piece]]
         similar = np.einsum("pd,pd->p", asked, found)
         close = np.flatnonzero(similar > CLOSE)

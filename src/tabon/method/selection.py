@@ -106,7 +106,12 @@ class Selection:
             "selected": self.selected,
             "total_distances": list(self.total_distances),
             "section_distances": {name: list(part.distances) for name, part in self.sections.items()},
-            "nearest": {name: self._nearest_record(part) for name, part in self.sections.items()},
+            "nearest": {
+                name: [{"id": one.id, "distance": one.distance} for one in part.nearest[self.selected]]
+                if self.selected is not None
+                else []
+                for name, part in self.sections.items()
+            },
             "parts": {
                 name: {part: list(values) for part, values in found.parts.items()}
                 for name, found in self.sections.items()
@@ -119,11 +124,6 @@ class Selection:
             "p": self.p,
             "signature": self.signature,
         }
-
-    def _nearest_record(self, part: SectionDistances) -> list[dict[str, Any]]:
-        """Return the chosen draft's nearest training transitions in one section."""
-        chosen = () if self.selected is None else part.nearest[self.selected]
-        return [{"id": neighbour.id, "distance": neighbour.distance} for neighbour in chosen]
 
 
 def total_distances(sections: Sequence[SectionDistances]) -> tuple[float, ...]:

@@ -65,9 +65,10 @@ def transitions(
         n, m, pairs = stack
         ids = np.concatenate([prior.stack(pairs, n), current.stack(pairs, m)], axis=1)
         space = own.__dict__.setdefault("space", _Workspace())
-        rows = space.draft_set(vectors, ids)
+        rows = space.rows(vectors, ids)
         cost = cosine_cost(prior=rows[:, :n], current=rows[:, n:])
-        kept = _kept(cost)
+        same = cost == 0.0  # a kept sentence is marked at the first of its places in the prior
+        kept = same & (same.cumsum(axis=1) == 1) if same.any() else None
         for distance, units, none in zip(distances, directions, zero, strict=True):
             weights, largest = _net_weights(distance(cost), kept)
             sums, norms = _displacements(weights, rows, space.sums(len(pairs), dimension))
@@ -87,7 +88,7 @@ class _Workspace:
         """Begin with none; it grows with the largest stack."""
         self._rows, self._sums = np.empty(0, dtype=np.float32), np.empty(0, dtype=np.float32)
 
-    def draft_set(self, vectors: Matrix, ids: Ids) -> Matrix:
+    def rows(self, vectors: Matrix, ids: Ids) -> Matrix:
         """Return the rows of a table, (..., d); they last until the next call."""
         shape = (*ids.shape, vectors.shape[1])
         if self._rows.size < prod(shape):
@@ -121,12 +122,6 @@ def _cores() -> int:
     """Return half of the threads that the BLAS library may use: two on one core share its arithmetic."""
     allowed = max([library["num_threads"] for library in _libraries().info()], default=1)
     return max(1, min(allowed // 2, MOST_THREADS))
-
-
-def _kept(cost: Stack) -> NDArray[np.bool_] | None:
-    """Mark each current sentence that stands in the prior too, at the first place there; None without any."""
-    same = cost == 0.0
-    return same & (same.cumsum(axis=1) == 1) if same.any() else None
 
 
 def _net_weights(weights: Weights, kept: NDArray[np.bool_] | None) -> tuple[Stack, Stack]:
