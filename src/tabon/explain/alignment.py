@@ -127,12 +127,11 @@ def _reworded(cost: Stack, same: Mapping[int, int]) -> dict[int, int]:
     from scipy.optimize import linear_sum_assignment  # slow to import
 
     pairs = np.stack(linear_sum_assignment(np.minimum(left, REWORDED)), axis=1).tolist()
-    return {after[j]: before[i] for i, j in pairs if _mutual(left, i, j)}
-
-
-def _mutual(cost: Stack, i: int, j: int) -> bool:
-    """Say whether two sentences are within the bound and nearest to each other."""
-    return bool(cost[i, j] <= min(REWORDED, cost[i].min(), cost[:, j].min()))
+    return {
+        after[j]: before[i]
+        for i, j in pairs
+        if left[i, j] <= min(REWORDED, left[i].min(), left[:, j].min())  # near, and nearest to each other
+    }
 
 
 def _kept(

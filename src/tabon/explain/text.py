@@ -28,7 +28,9 @@ def explanations_text(explanations: Sequence[Explanation]) -> str:
     """Return explanations one below the other, then what their numbers rest on."""
     parts = [explanation_text(explanation) for explanation in explanations]
     signatures = dict.fromkeys(explanation.signature for explanation in explanations)
-    parts += ["\n".join(_signature(signature)) for signature in signatures if signature]
+    for signature in filter(None, signatures):  # broken between its fields, and nowhere else
+        lines = wrap(plain(signature).replace("|", "| "), WIDTH, break_on_hyphens=False)
+        parts.append("\n".join(lines).replace("| ", "|"))
     return f"\n\n{'-' * WIDTH}\n\n".join(parts) + f"\n\n{RESEARCH_USE}"
 
 
@@ -193,12 +195,6 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
         start = stop
 
 
-def _signature(signature: str) -> list[str]:
-    """Break a signature between its fields, and nowhere else."""
-    lines = wrap(plain(signature).replace("|", "| "), WIDTH, break_on_hyphens=False)
-    return [line.replace("| ", "|") for line in lines]
-
-
 def _section(name: str, section: SectionExplanation, explanation: Explanation) -> Iterator[str]:
     """Yield one section: its aligned sentences with their shares, and the nearest training changes."""
     where = "not compared" if section.distance is None else f"distance {section.distance:.4f}"
@@ -212,7 +208,9 @@ def _section(name: str, section: SectionExplanation, explanation: Explanation) -
     if section.nearest:
         yield from ("", "  Nearest changes in training reports")
     for place, change in enumerate(section.nearest, start=1):
-        yield from _training(place, change)
+        yield from _wrapped(f"{plain(change.id)}, distance {change.distance:.4f}", f"  {place}. ")
+        for mark, text in changed_sentences(change):
+            yield from _wrapped(plain(text), f"     {mark:<3} ")
 
 
 def _pair(pair: Aligned, section: SectionExplanation) -> Iterator[str]:
@@ -233,13 +231,6 @@ def _pair(pair: Aligned, section: SectionExplanation) -> Iterator[str]:
 def _sentence(mark: str, share: float | None, text: str) -> Iterator[str]:
     """Yield one sentence behind its mark and share, wrapped."""
     yield from _wrapped(text, f"  {mark:<10}  {percent(share):>5}  ")
-
-
-def _training(place: int, change: TrainingChange) -> Iterator[str]:
-    """Yield a training transition as what changed in it."""
-    yield from _wrapped(f"{plain(change.id)}, distance {change.distance:.4f}", f"  {place}. ")
-    for mark, text in changed_sentences(change):
-        yield from _wrapped(plain(text), f"     {mark:<3} ")
 
 
 def changed_sentences(change: TrainingChange) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ where it errs, is in `docs/reference/labeller.md`.
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -196,7 +196,12 @@ def sentence_mentions(sentence: str) -> tuple[SentenceMention, ...]:
 def _read(sentence: str) -> tuple[SentenceMention, ...]:
     """Find the mentions of one sentence."""
     text = sentence.lower()
-    spans = sorted([*_nouns(text), *_statements(text)], key=lambda span: (span.start, span.end))
+    statements = (
+        _Span(found.start(), found.end(), statement.observations, statement.says)
+        for statement in _lexicon().statements
+        for found in statement.pattern.finditer(text)
+    )
+    spans = sorted([*_nouns(text), *statements], key=lambda span: (span.start, span.end))
     sides = _sides(text, spans)
     return tuple(
         SentenceMention(observation, span.polarity, side)
@@ -206,13 +211,6 @@ def _read(sentence: str) -> tuple[SentenceMention, ...]:
 
 
 _looked_up = lru_cache(maxsize=1 << 16)(_read)
-
-
-def _statements(text: str) -> Iterator[_Span]:
-    """Find the statements of a sentence."""
-    for statement in _lexicon().statements:
-        for found in statement.pattern.finditer(text):
-            yield _Span(found.start(), found.end(), statement.observations, statement.says)
 
 
 def _nouns(text: str) -> list[_Span]:
@@ -227,16 +225,13 @@ def _nouns(text: str) -> list[_Span]:
         index + step
         for index, (one, other) in enumerate(pairwise(spans))
         for step in (0, 1)
-        if one.polarity == other.polarity == "positive" and _is_choice(text[one.end : other.start])
+        if one.polarity == other.polarity == "positive"
+        and other.start - one.end <= _NEAR
+        and _CHOICE.search(text[one.end : other.start])
     }
     return [
         span._replace(polarity="uncertain") if index in doubtful else span for index, span in enumerate(spans)
     ]
-
-
-def _is_choice(between: str) -> bool:
-    """Whether what stands between two nouns makes them alternatives."""
-    return len(between) <= _NEAR and _CHOICE.search(between) is not None
 
 
 def polarity_at(text: str, start: int, end: int) -> Polarity:

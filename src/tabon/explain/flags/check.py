@@ -9,9 +9,10 @@ from tabon.explain.flags.change_rules import contradicted, without_prior
 from tabon.explain.flags.finding_rules import denied, disputed, dropped, flipped, unsupported
 from tabon.explain.flags.flag import Flag
 from tabon.explain.flags.manner_rules import chatty, copied
-from tabon.explain.flags.statements import read, sentences_of
+from tabon.explain.flags.statements import read
 from tabon.text.records import Query
 from tabon.text.reports import SECTIONS, Report
+from tabon.text.sentences import split_sentences
 
 
 def query_flags(query: Query, draft: int) -> tuple[Flag, ...]:
@@ -39,7 +40,7 @@ def draft_flags(
     >>> [(flag.kind, flag.observation, flag.sentences, flag.prior_sentences) for flag in flags]
     [('dropped-finding', 'scoliosis', (), (1,)), ('side-flip', 'Pleural Effusion', (0,), (0,))]
     """
-    if not any(sentences_of(draft.section(section)) for section in SECTIONS):
+    if not any(split_sentences(draft.section(section)) for section in SECTIONS):
         return (Flag(kind="empty-draft", detail="neither section has a sentence"), *chatty(draft))
     known = prior if has_prior else Report()
     return (

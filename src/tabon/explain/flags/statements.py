@@ -73,12 +73,6 @@ class Reading:
         return tuple(said for said in self.statements if (said.section, said.sentence) == (section, sentence))
 
 
-@lru_cache(maxsize=1 << 13)
-def sentences_of(text: str) -> tuple[str, ...]:
-    """Split a section; one that comes again is looked up."""
-    return split_sentences(text)
-
-
 @lru_cache(maxsize=1 << 12)
 def read(report: Report) -> Reading:
     """Read both sections.
@@ -90,7 +84,7 @@ def read(report: Report) -> Reading:
     sentences = [
         (section, index, sentence)
         for section in SECTIONS
-        for index, sentence in enumerate(sentences_of(report.section(section)))
+        for index, sentence in enumerate(split_sentences(report.section(section)))
     ]
     statements = tuple(
         Statement(*found, section, index)
