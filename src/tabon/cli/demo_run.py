@@ -26,7 +26,7 @@ from tabon.method.scoring import AGGREGATES
 from tabon.method.selection import Selection
 from tabon.method.sentence_sets import Progress
 from tabon.selectors import Selector
-from tabon.text.records import Query, query_from_record, transition_from_record
+from tabon.text.records import query_from_record, transition_from_record
 
 SHOWN = ("novelty", "min")  # the method whose selections are written
 MIN_TRANSITIONS = 20  # kNN asks for 10 in each section
@@ -53,7 +53,7 @@ def run_demo(
 ) -> DemoResult:
     """Simulate, build, select and compare; everything is written to `folder`."""
     train = list(simulate_transitions(settings, "train"))
-    records = list(simulate_queries(settings, "test"))
+    records: list[dict[str, Any]] = list(simulate_queries(settings, "test"))
     if not records or len(train) < MIN_TRANSITIONS:
         raise BadInputError(
             f"the simulated patients ({settings.patients}) give {len(records)} test queries and {len(train)} "
@@ -63,13 +63,18 @@ def run_demo(
         map(transition_from_record, train), encoder=encoder, store=store, progress=progress
     )
     queries = [query_from_record(record) for record in records]
-    picks = dict(_picks(bank, queries, encoder, store))
-    rows = tuple(_rows(picks, _worth(records)))
+    picks: dict[tuple[str, str], list[Selection]] = {}
+    for distance, aggregate in product(DISTANCES, AGGREGATES):
+        selector = Selector(bank, distance=distance, aggregate=aggregate, encoder=encoder, store=store)
+        picks[distance, aggregate] = selector.select_many(queries)
+    worth = [[state_f1(draft["state"], one["state"]) for draft in one["candidates"]] for one in records]
+    rows = tuple(_rows(picks, np.array(worth)))
     shown = picks[SHOWN]
     bank.save(folder / "bank.tabon")
     write_lines(folder / "transitions.jsonl", train)
     write_lines(folder / "queries.jsonl", records)
-    write_lines(folder / "selections.jsonl", _selection_records(queries, shown))
+    answers = ({**one.facts, **pick.as_record(one.id)} for one, pick in zip(queries, shown, strict=True))
+    write_lines(folder / "selections.jsonl", answers)
     with replacing(folder / "report.html") as file:
         file.write(demo_page(rows, records, shown).encode())
     names = ("bank.tabon", "transitions.jsonl", "queries.jsonl", "selections.jsonl", "report.html")
@@ -84,28 +89,17 @@ def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
             file.write(json.dumps(record).encode() + b"\n")
 
 
-def _picks(
-    bank: TransitionBank, queries: Sequence[Query], encoder: str, store: SentenceStore | None
-) -> Iterator[tuple[tuple[str, str], list[Selection]]]:
-    """Select with each of the paper's eight methods."""
-    for distance, aggregate in product(DISTANCES, AGGREGATES):
-        selector = Selector(bank, distance=distance, aggregate=aggregate, encoder=encoder, store=store)
-        yield (distance, aggregate), selector.select_many(queries)
-
-
-def _worth(records: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
-    """Return the state-F1 of each draft of each query, (queries, drafts)."""
-    return np.array(
-        [[state_f1(draft["state"], record["state"]) for draft in record["candidates"]] for record in records]
-    )
-
-
 def _rows(picks: Mapping[tuple[str, str], Sequence[Selection]], worth: NDArray[np.float64]) -> Iterator[Row]:
     """Put each method beside the expected random pick and the best possible one."""
     random, oracle = worth.mean(axis=1), worth.max(axis=1)
     yield Row("random (expected)", float(random.mean()), 0.0)
     for (distance, aggregate), selections in picks.items():
-        chosen = np.array([_worth_of(pick, row) for row, pick in zip(worth, selections, strict=True)])
+        chosen = np.array(  # where nothing is chosen, the expected random draft
+            [
+                row.mean() if pick.selected is None else row[pick.selected]
+                for row, pick in zip(worth, selections, strict=True)
+            ]
+        )
         yield _compared(f"{distance} / {aggregate}", chosen, random, oracle)
     yield Row("oracle", float(oracle.mean()), 1.0)
 
@@ -120,14 +114,3 @@ def _compared(
     gains = (chosen - random) / gap
     error = float(gains.std() / np.sqrt(len(gains)))
     return Row(method, float(chosen.mean()), float(gains.mean()), error)
-
-
-def _worth_of(pick: Selection, drafts: NDArray[np.float64]) -> float:
-    """Return what a pick is worth; where nothing is chosen, the expected random draft."""
-    return float(drafts.mean() if pick.selected is None else drafts[pick.selected])
-
-
-def _selection_records(queries: Sequence[Query], selections: Sequence[Selection]) -> Iterator[dict[str, Any]]:
-    """Return what `tabon select` would print."""
-    for query, selection in zip(queries, selections, strict=True):
-        yield {**query.facts, **selection.as_record(query.id)}

@@ -59,7 +59,7 @@ class ExactIndex:
     def __init__(self, rows: Matrix) -> None:
         """Find the distinct rows and remember which bank rows share them."""
         first, self._copies, self._starts = distinct_rows(rows)
-        self._size = len(rows)
+        self._size, self._sizes = len(rows), np.diff(self._starts)
         self._groups = -(-len(first) // FOLD)
         self._distinct = np.zeros((self._groups * FOLD, rows.shape[1]), dtype=np.float32)
         self._distinct[: len(first)] = rows[first]
@@ -77,7 +77,7 @@ class ExactIndex:
     def rows(self) -> Matrix:
         """Return all rows, copies included, in the bank's order."""
         group = np.empty(self._size, dtype=np.int64)
-        group[self._copies] = np.repeat(np.arange(self._count), np.diff(self._starts))
+        group[self._copies] = np.repeat(np.arange(self._count), self._sizes)
         return self._distinct[group]
 
     def search(self, queries: Matrix, k: int) -> Neighbours:
@@ -102,7 +102,7 @@ class ExactIndex:
         """Search one block of queries: pre-select, measure again, add copies, sort, cut at k."""
         query, column = self._candidates(queries, min(k, self._count))
         distance = pair_distances(queries, self._distinct, query, column)
-        counts = np.diff(self._starts)[column]  # of the bank rows that are equal to a distinct one
+        counts = self._sizes[column]  # of the bank rows that are equal to a distinct one
         ends = np.cumsum(counts)
         within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
         row = self._copies[np.repeat(self._starts[column], counts) + within]

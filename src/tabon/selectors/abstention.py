@@ -132,7 +132,13 @@ def from_queries(selections: Sequence[Selection]) -> Calibration:
 def from_bank(selector: Selector) -> Calibration:
     """Calibrate on the bank: each transition's distance to those of all other patients."""
     bank = selector.bank
-    own = {section: _leave_patient_out(selector, section) for section in SECTIONS}
+    scorer = selector.scorer
+    if not isinstance(scorer, Transition) or selector.history:  # others say nothing of the bank's own
+        raise BadInputError(
+            "only the paper's method without --history calibrates on the bank; give --calibration FILE, "
+            "made with `tabon calibrate`"
+        )
+    own = {section: _leave_patient_out(bank, scorer, section) for section in SECTIONS}
     both = own["findings"] + own["impression"]
     usual = {"findings": own["findings"], "impression": own["impression"], "findings+impression": both}
     if not any(np.isfinite(values).any() for values in usual.values()):
@@ -148,19 +154,8 @@ def from_bank(selector: Selector) -> Calibration:
     )
 
 
-def _paper(selector: Selector) -> Transition:
-    """Return the paper's method; another one's distances say nothing of the bank's own transitions."""
-    if isinstance(selector.scorer, Transition) and not selector.history:
-        return selector.scorer
-    raise BadInputError(
-        "only the paper's method without --history calibrates on the bank; give --calibration FILE, "
-        "made with `tabon calibrate`"
-    )
-
-
-def _leave_patient_out(selector: Selector, section: Section) -> Array:
+def _leave_patient_out(bank: TransitionBank, scorer: Transition, section: Section) -> Array:
     """Return each bank row's distance to the rows of other patients; NaN where there are too few."""
-    bank, scorer = selector.bank, _paper(selector)
     part = bank.section(section, scorer.distance)
     distances = np.full(len(bank), np.nan)
     if len(part) == 0:

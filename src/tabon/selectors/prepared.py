@@ -31,14 +31,9 @@ class Batch:
     places: tuple[range, ...]  # of each query that was asked, among `queries`; its newest prior is the last
     priors: tuple[Sections, ...]  # sentences of each query's newest prior; empty where there is none
     drafts: tuple[Sections, ...]  # sentences of every draft
+    starts: Ids  # where the drafts of each of `queries` begin, and the end
     owner: Ids  # the query of each draft
     table: SentenceTable
-
-    @cached_property
-    def starts(self) -> Ids:
-        """Return where each query's drafts begin, and the end."""
-        counts = [len(query.candidates) for query in self.queries]
-        return np.cumsum([0, *counts], dtype=np.int64)
 
     @cached_property
     def prior_sets(self) -> dict[Section, RaggedSets]:
@@ -61,6 +56,10 @@ class Batch:
     def has_prior(self, section: Section) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Say which drafts' priors have a sentence in the section, (drafts,)."""
         return (self.prior_sets[section].lengths > 0)[self.owner]
+
+    def comparable(self, section: Section) -> Ids:
+        """Return the drafts that have the section and whose prior has it too."""
+        return np.flatnonzero(self.has_draft(section) & self.has_prior(section))
 
     def draft_text(self, draft: int, section: Section) -> str:
         """Return a draft's section as its generator wrote it."""
@@ -106,13 +105,14 @@ def make_batch(  # each is named
     cut = list(map(split, reports))
     texts = {text for report in cut for section in report.values() for text in section}
     table = embed(texts, encoder, known=None if bank is None else bank.known_sentences, store=store)
-    owner = np.repeat(np.arange(len(asked)), [len(query.candidates) for query in asked]).astype(np.int64)
+    drafts = [len(query.candidates) for query in asked]
     ends = np.cumsum([0, *counts]).tolist()
     return Batch(
         queries=tuple(asked),
         places=tuple(range(*pair) for pair in pairwise(ends)),
         priors=tuple(cut[: len(asked)]),
         drafts=tuple(cut[len(asked) :]),
-        owner=owner,
+        starts=np.cumsum([0, *drafts], dtype=np.int64),
+        owner=np.repeat(np.arange(len(asked), dtype=np.int64), drafts),
         table=table,
     )

@@ -165,7 +165,8 @@ class Selector:
         query = batch.queries[places[-1]]
         if query.patient in self.bank.patients and not self._allow_bank_patients:
             return "patient-in-bank"
-        if who(query) in getattr(self.scorer, "trained_on", ()):
+        trained_on = getattr(self.scorer, "trained_on", ())
+        if trained_on and who(query) in trained_on:
             return "trained-on"
         if not query.candidates:
             return "no-drafts"

@@ -96,15 +96,12 @@ class StreamingSession:
         Raises:
             BadInputError: a draft is still being written.
         """
-        running = [n for n in range(len(self._race.drafts)) if self._runs(n)]
+        race = self._race
+        running = [n for n, one in enumerate(race.drafts) if n not in race.stopped and not one.finished]
         if running:
             raise BadInputError(f"draft {running[0]} is still being written; finish it first")
         [selection] = self._streaming.selector.select_many([self._race.query()])
         return with_stopped(selection, self._race.stopped, self._streaming.signature)
-
-    def _runs(self, draft: int) -> bool:
-        """Whether a draft is neither finished nor stopped."""
-        return draft not in self._race.stopped and not self._race.drafts[draft].finished
 
     def _check(self, draft: int) -> None:
         """Refuse a draft that there is not, or that is finished."""

@@ -196,13 +196,13 @@ class Studies:
         batch = self._selector.batch(self.queries[numbers.start : numbers.stop])
         lines = self._answered(numbers, batch)
         explainer = explainer_of(self._selector, batch, neighbours=0, bank_text=False)
-        placer = Placer(self._selector, _distance_of(self._selector), self.maps)
+        placer = Placer(self.bank, batch, _distance_of(self._selector), self.maps)
         return [
             Study(
                 line=line,
                 reference=reference_of(line.query),
                 drafts=tuple(self._drafts(line, explainer, place)),
-                places=placer.places(line.query, line.selection),
+                places=placer.places(place, line.selection),
             )
             for place, line in enumerate(lines)
         ]
