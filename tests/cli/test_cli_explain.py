@@ -12,6 +12,7 @@ from tabon.cli.explain import FEW
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.explain.explanation import explain_many
 from tabon.explain.text import RESEARCH_USE, explanation_text, explanations_text, flag_lines
+from tabon.method.selection import Note
 from tabon.text.records import query_from_record
 from tabon.text.sentences import split_sentences
 
@@ -223,14 +224,14 @@ def test_hostile_text_stays_text(ask, tmp_path, selector):
 def test_flags_are_said_in_words_and_together():
     """Drafts with one trouble share a line; what is not known is passed on as it is."""
     flags = [
-        "prior-lacks:impression",
-        "draft-lacks:findings:1",
-        "draft-lacks:findings:12",
-        "long-section:findings",
+        Note("prior-lacks", "impression"),
+        Note("draft-lacks", "findings", 1),
+        Note("draft-lacks", "findings", 12),
+        Note("long-section", "findings"),
     ]
-    assert flag_lines([*flags, "side-flip:findings:2:left"]) == (
+    assert flag_lines([*flags, Note("other", "findings", 2)]) == (
         "the prior has no impression; it is left out",
         "no findings in drafts 1, 12",
         "findings longer than any real one in the prior",
-        "side-flip:findings:2:left",
+        "other:findings:2",
     )

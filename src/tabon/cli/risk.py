@@ -1,7 +1,7 @@
 """`tabon risk`."""
 
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import click
 
@@ -14,6 +14,7 @@ from tabon.evaluation.draft_scores import STATE
 from tabon.evaluation.picks import NOTHING, check_picks
 from tabon.evaluation.risk import measured_for_risk, risk_of
 from tabon.reporting.plots.curves import risk_plot
+from tabon.text.reports import Section
 
 
 @click.command("risk")
@@ -32,14 +33,15 @@ from tabon.reporting.plots.curves import risk_plot
     "--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw the curves to this file as well."
 )
 @reports_errors
-def risk(queries: Any, selections: tuple[str, ...], svg: Path | None, **options: Any) -> None:  # noqa: ANN401
+def risk(
+    queries: IO[bytes], selections: tuple[str, ...], svg: Path | None, score: str, section: Section
+) -> None:
     """Print the risk of what is kept when the least plausible picks are left out.
 
     Rows are selectors, columns the share of the picks that is kept; a cell is the
     mean loss (1 - score) of the picks that are kept. The last column is the mean
     over these. A useful distance makes the risk fall to the left.
     """
-    score, section = options["score"], options["section"]
     cases = read_cases(queries, name=name_of(queries)).cases
     metric = None if score == STATE else metric_of(score)
     measured = measured_for_risk(cases, "report" if metric is None else section, metric)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank, bank_transitions
-from tabon.method.bank_checks import are_unit_rows
+from tabon.method.bank_arrays import are_unit_rows
 from tabon.method.bank_file import (
     BankFile,
     FileKind,

@@ -42,7 +42,14 @@ class ControlSelector(Selector):
 
     def batch(self, queries: Sequence[Query]) -> Batch:
         """Cut and embed every report."""
-        return make_batch(queries, self.bank, self.encoder, self.store, split=self._split)
+        return make_batch(
+            queries,
+            self.bank,
+            self.encoder,
+            self.store,
+            each_prior=self.history > 0,
+            split=self._split,
+        )
 
 
 def select_in_batches(selector: Selector, queries: Sequence[Query]) -> list[Selection]:

@@ -31,17 +31,14 @@ _NOTHING = OBSERVATIONS.index(NO_FINDING)
 
 def held(reports: Iterable[Sequence[str]]) -> Held:
     """Return which observations each report holds, from its sentences, (reports, 14)."""
-    rows = [_held(tuple(sentences)) for sentences in reports]
+    rows = []
+    for sentences in reports:
+        found: Held = np.zeros(len(OBSERVATIONS), dtype=bool)
+        for sentence in sentences:
+            found |= _in_sentence(sentence)
+        found[_NOTHING] = bool(sentences) and not found[_SICK].any()  # where nothing is ill
+        rows.append(found)
     return np.array(rows, dtype=bool).reshape(len(rows), len(OBSERVATIONS))
-
-
-def _held(sentences: tuple[str, ...]) -> Held:
-    """Return what one report holds: all that its sentences do, and "No Finding" where nothing is ill."""
-    found: Held = np.zeros(len(OBSERVATIONS), dtype=bool)
-    for sentence in sentences:
-        found |= _in_sentence(sentence)
-    found[_NOTHING] = bool(sentences) and not found[_SICK].any()
-    return found
 
 
 @remembered
@@ -70,7 +67,8 @@ class ExpectedLabels:
             section: whose drafts are looked at.
             trust: how much each query's prior counts, (queries,).
         """
-        parts, distances = self._parts(section), np.full(len(batch.drafts), np.nan)
+        parts: tuple[Section, ...] = SECTIONS if self.scope == "report" else (section,)
+        distances = np.full(len(batch.drafts), np.nan)
         for query, rows in asked(batch, section):
             drafts = held(sum((batch.drafts[row][part] for part in parts), ()) for row in rows)
             prior = held([sum((batch.priors[query][part] for part in parts), ())])
@@ -78,10 +76,6 @@ class ExpectedLabels:
             counts = PRIOR_COUNTS * trust[query] if known else 0.0
             distances[rows] = self._habits[section].distances(drafts, prior, counts)
         return distances
-
-    def _parts(self, section: Section) -> tuple[Section, ...]:
-        """Return the sections that are read."""
-        return SECTIONS if self.scope == "report" else (section,)
 
     @cached_property
     def _habits(self) -> dict[Section, Habits]:

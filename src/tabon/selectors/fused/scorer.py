@@ -63,13 +63,9 @@ class Fused:
     bank: TransitionBank
     fitted: FittedWeights | None = None  # None: training-free
 
+    name = "fused"
     needs_prior = False
     uses_prior = True
-
-    @property
-    def name(self) -> str:
-        """Return the selector."""
-        return "fused"
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -86,11 +82,12 @@ class Fused:
     @cached_property
     def weights(self) -> Weights:
         """Return what each part weighs in each section."""
-        own = self.fitted.weights if self.fitted else self._training_free
-        return {
-            section: {name: SECTION_COUNTS[section] * weight for name, weight in own[section].items()}
-            for section in SECTIONS
-        }
+        weights = {}
+        for section in SECTIONS:
+            fitted = self.fitted
+            own = fitted.weights[section] if fitted else training_free(self.strength(section))
+            weights[section] = {name: SECTION_COUNTS[section] * weight for name, weight in own.items()}
+        return weights
 
     def strength(self, section: Section) -> float:
         """Return by how many spreads a patient's consecutive reports are nearer than any two reports."""
@@ -120,25 +117,16 @@ class Fused:
         words, meaning = self._spreads[section][WORDS], self._spreads[section][MEANING]
         after = self._next.score(batch, section).distances / words
         prior = NearestPrior(self._distances[WORDS]).score(batch, section).distances / words
+        meant = NearestPrior(self._distances[MEANING]).score(batch, section).distances
+        lift = meant - self._typical.score(batch, section).distances  # less its likeness to all reports
         trust = prior_trust(after - prior, batch.owner, len(batch.queries))
         return {
             AGREED: Consensus(self._distances[WORDS]).score(batch, section).distances / words,
             NEXT: after,
             PRIOR_WORDS: trust[batch.owner] * prior,
-            PRIOR_MEANING: trust[batch.owner] * self._lift(batch, section) / meaning,
+            PRIOR_MEANING: trust[batch.owner] * lift / meaning,
             **{part.name: part.distances(batch, section, trust) for part in self._expected},
         }
-
-    def _lift(self, batch: Batch, section: Section) -> Distances:
-        """Return how far a draft is from the prior, less how far from training reports: likeness to all."""
-        prior = NearestPrior(self._distances[MEANING]).score(batch, section).distances
-        lift: Distances = prior - self._typical.score(batch, section).distances
-        return lift
-
-    @property
-    def _training_free(self) -> Weights:
-        """Return the weights that need no training."""
-        return {section: training_free(self.strength(section)) for section in SECTIONS}
 
     @cached_property
     def _distances(self) -> dict[str, TextDistance]:

@@ -5,7 +5,7 @@ seeded sample of the bank alone, so that studies can be compared, and one study
 can be placed without looking at the others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,14 +14,11 @@ from numpy.typing import NDArray
 from tabon.encoders.protocol import Matrix
 from tabon.method.bank import TransitionBank, bank_transitions
 from tabon.method.distances import get_distance
-from tabon.method.selection import Selection
-from tabon.method.sentence_sets import embed
+from tabon.method.selection import Neighbour, Selection
 from tabon.method.transitions import transitions
 from tabon.reporting.transition_map import ROWS, Point, rounded, widest_axes
-from tabon.selectors import Selector
-from tabon.text.records import Query
+from tabon.selectors import Batch
 from tabon.text.reports import Section
-from tabon.text.sentences import split_sentences
 
 SEED = 0
 Array = NDArray[np.float64]
@@ -66,47 +63,43 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Placer:
-    """Lays drafts on the maps of a selector's bank."""
+    """Lays the drafts of a batch of queries on the maps of a selector's bank."""
 
-    selector: Selector
+    bank: TransitionBank
+    batch: Batch
     distance: str
     maps: Mapping[Section, SectionMap]
 
-    def places(self, query: Query, selection: Selection) -> dict[Section, Placed]:
-        """Return the drafts' places in each section that has a map."""
-        return {
-            section: Placed(self._drafts(query, section), self._nearest(query, selection, section))
-            for section in self.maps
-        }
+    def places(self, number: int, selection: Selection) -> dict[Section, Placed]:
+        """Return the drafts' places of one query, in each section that has a map."""
+        drafts = self.batch.rows(self.batch.places[number][-1])
+        found = {}
+        for section in self.maps:
+            part = selection.sections.get(section)
+            near = [()] * len(drafts) if part is None else part.nearest
+            nearest = tuple(self._place(each, section) for each in near)
+            found[section] = Placed(self._drafts(drafts, section), nearest)
+        return found
 
-    def _drafts(self, query: Query, section: Section) -> tuple[Point | None, ...]:
+    def _drafts(self, drafts: range, section: Section) -> tuple[Point | None, ...]:
         """Place drafts; one without the section, or without a change, has no place."""
-        prior = split_sentences(query.prior.section(section))
-        drafts = [split_sentences(draft.section(section)) for draft in query.candidates]
-        compared = [number for number, draft in enumerate(drafts) if prior and draft]
+        rows = np.intersect1d(self.batch.comparable(section), drafts)
         places: list[Point | None] = [None] * len(drafts)
-        if compared:
-            selector = self.selector
-            texts = {*prior, *(text for draft in drafts for text in draft)}
-            table = embed(texts, selector.encoder, known=selector.bank.known_sentences, store=selector.store)
+        if len(rows):
             [moves] = transitions(
                 [get_distance(self.distance)],
-                table.vectors,
-                prior=table.rows_of([prior] * len(compared)),
-                current=table.rows_of([drafts[number] for number in compared]),
+                self.batch.table.vectors,
+                prior=self.batch.prior_sets[section].take(self.batch.owner[rows]),
+                current=self.batch.draft_sets[section].take(rows),
             )
             flat = self.maps[section].places(moves.directions)
-            for number, place, zero in zip(compared, flat, moves.zero.tolist(), strict=True):
-                places[number] = None if zero else place
+            for row, place, zero in zip(rows.tolist(), flat, moves.zero.tolist(), strict=True):
+                places[row - drafts.start] = None if zero else place
         return tuple(places)
 
-    def _nearest(self, query: Query, selection: Selection, section: Section) -> tuple[Point | None, ...]:
-        """Place the nearest training transition of each draft."""
-        places: list[Point | None] = [None] * len(query.candidates)
-        part = selection.sections.get(section)
-        for number, near in enumerate(() if part is None else part.nearest):
-            if near:
-                row = np.array([near[0].row])
-                moves = bank_transitions(self.selector.bank, section, self.distance, row)
-                places[number] = None if moves.zero[0] else self.maps[section].places(moves.directions)[0]
-        return tuple(places)
+    def _place(self, near: Sequence[Neighbour], section: Section) -> Point | None:
+        """Place the first of some training transitions."""
+        if not near:
+            return None
+        moves = bank_transitions(self.bank, section, self.distance, np.array([near[0].row]))
+        return None if moves.zero[0] else self.maps[section].places(moves.directions)[0]

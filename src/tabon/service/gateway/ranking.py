@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tabon._internal.retry import Backoff, retry
 from tabon.errors import ServiceError
-from tabon.method.selection import Selection
+from tabon.method.selection import Note, Selection
 from tabon.service.explorer.records import NOTICE
 from tabon.service.gateway.chat_request import ChatRequest
 from tabon.service.gateway.draft_set import DraftSet
@@ -117,12 +117,13 @@ def _may_help(error: Exception) -> bool:
     return isinstance(error, ServiceError) and error.status == NO_ROOM
 
 
-def _flags(flags: Iterable[str], draft_set: DraftSet, too_long: Iterable[int]) -> list[str]:
+def _flags(flags: Iterable[Note], draft_set: DraftSet, too_long: Iterable[int]) -> list[str]:
     """Say of a draft that did not come why, instead of which sections it lacks."""
-    gone = {str(place) for place in (*draft_set.stopped, *draft_set.errors, *too_long)}
-    kept = [
-        flag for flag in flags if not (flag.startswith("draft-lacks:") and flag.rpartition(":")[2] in gone)
+    gone = {*draft_set.stopped, *draft_set.errors, *too_long}
+    notes = [
+        *(note for note in flags if note.kind != "draft-lacks" or note.draft not in gone),
+        *(Note("stopped", draft=place) for place in sorted(draft_set.stopped)),
+        *(Note("failed", draft=place) for place in sorted(draft_set.errors)),
+        *(Note("too-long", draft=place) for place in too_long),
     ]
-    kept += [f"stopped:{place}" for place in sorted(draft_set.stopped)]
-    kept += [f"failed:{place}" for place in sorted(draft_set.errors)]
-    return kept + [f"too-long:{place}" for place in too_long]
+    return list(map(str, notes))
