@@ -112,6 +112,7 @@ def built(name: str, service: dict[str, Any], scratch: Path) -> Image:
     for instruction, arguments in steps(image.context / service["build"]["dockerfile"]):
         print(f"{name}: {instruction} {' '.join(arguments.split())[:80]}", flush=True)
         image.apply(instruction, arguments)
+    run("umount", root / "mnt")
     base = megabytes(scratch / "debian")
     print(f"{name}: {megabytes(root)} MB, {base} of it Debian, in {monotonic() - start:.0f} s", flush=True)
     return image
@@ -156,7 +157,7 @@ def outside(scratch: Path) -> None:
     policy.chmod(0o755)
     locks = [f"--requirement={ROOT / 'locks' / name}" for name in ("build.txt", "light.txt")]
     pip = (sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--no-deps")
-    run(*pip, f"--dest={scratch / 'wheels'}", *locks)
+    run(*pip, "--no-build-isolation", f"--dest={scratch / 'wheels'}", *locks)
     namespaces = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
     run(*namespaces, sys.executable, __file__, scratch)
 

