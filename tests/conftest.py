@@ -22,7 +22,7 @@ settings.load_profile("tabon")
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 MAY_BE_MISSING = re.compile(  # data beside the project, Debian's programs, and what a machine is
-    r"heavy: |the Open-i reports|the paper's source|WordNet is not at"
+    r"heavy: |the Open-i reports|the paper's (source|encoder)|WordNet is not at"
     r"|is missing: apt-get install|install Debian's chromium"
     r"|only root may|needs a device|there is no /|this machine has a GPU|bfloat16"
     r"|a decoder for lossless JPEG is installed"

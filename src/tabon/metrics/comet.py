@@ -6,7 +6,7 @@ one with the reference. See docs/decisions/comet.md.
 
 The package unbabel-comet holds transformers below 5; this is its
 RegressionMetric, inference only. Rows depend on their pair alone, for the same
-reason and in the same way as in `tabon.encoders.sentence_transformer`.
+reason and in the same way as in `tabon.encoders.torch_engine.encoder`.
 """
 
 import re

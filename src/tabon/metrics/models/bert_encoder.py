@@ -1,6 +1,6 @@
 """BERT-like encoders of metrics: loaded quietly from disk, run so that a row depends on its text alone.
 
-As in `tabon.encoders.sentence_transformer`, a batch holds texts of one token
+As in `tabon.encoders.torch_engine.encoder`, a batch holds texts of one token
 length without padding and runs on one thread. How many it holds follows from the
 length, so shapes are a property of the text, and so are the bits.
 """

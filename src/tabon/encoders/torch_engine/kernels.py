@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn.functional import embedding, normalize
 
 from tabon.encoders.batches import Batches, Groups, mixed_batches, one_length_batches
-from tabon.encoders.layers import Layer, Norm, Span, without_python
-from tabon.encoders.products import Product, product_with
+from tabon.encoders.torch_engine.layers import Layer, Norm, Span, without_python
+from tabon.encoders.torch_engine.products import Product, product_with
 
 
 class WrittenOut:

@@ -37,7 +37,7 @@ def forward_of(model: Any, tokens: int, precision: str = "float32") -> Forward: 
     known = type(inner).__name__ in WRITTEN_OUT and _pools_the_mean(model)
     if not known or inner.config.hidden_act != "gelu":
         return LibraryForward(model, precision)
-    from tabon.encoders.kernels import WrittenOut
+    from tabon.encoders.torch_engine.kernels import WrittenOut
 
     return WrittenOut(inner, tokens, precision)
 
@@ -57,7 +57,7 @@ class LibraryForward:
 
     def __init__(self, model: Any, precision: str) -> None:  # noqa: ANN401
         """Bring the model into the precision."""
-        self._torch = require("torch", extra="minilm", feature="torch")
+        self._torch = require("torch", extra="torch", feature="torch")
         self._model, self.precision = model.to(getattr(self._torch, precision)), precision
 
     def __call__(self, ids: Tensor, groups: Groups) -> Tensor:

