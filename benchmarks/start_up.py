@@ -19,8 +19,8 @@ from timing import Line, share
 COHORT = SimulationSettings(patients=60)
 COMMAND = "from tabon.cli import main; main()"
 IN_TORCH = (  # the same command, with every model run by torch
-    "from tabon.encoders import load; from tabon.encoders.torch_engine import encoder; "
-    f"load.ProcessorEncoder = encoder.SentenceTransformerEncoder; {COMMAND}"
+    "from tabon.encoders.processor import encoder; from tabon.encoders.torch_engine import encoder as torch; "
+    f"encoder.ProcessorEncoder = torch.SentenceTransformerEncoder; {COMMAND}"
 )
 MEASURE = """
 import json, resource, subprocess, sys

@@ -13,7 +13,6 @@ from tabon._internal.registry import lookup
 from tabon.encoders.custom import CustomEncoder
 from tabon.encoders.hashing import HashingEncoder
 from tabon.encoders.placement import Placement
-from tabon.encoders.processor.encoder import ProcessorEncoder
 from tabon.encoders.protocol import Encoder, SentenceEncoder
 from tabon.errors import EncoderError, MissingWeightsError, NeedsTorchError, UnknownNameError
 
@@ -123,6 +122,8 @@ def load_from_hub(model: HubModel, *, name: str, where: Placement | None = None)
 def _from_folder(folder: Path, name: str, revision: str, where: Placement | None) -> Encoder:
     """Run a model on the processor without torch, unless it, a device or a precision needs torch."""
     if where in (None, Placement()):
+        from tabon.encoders.processor.encoder import ProcessorEncoder
+
         try:
             return ProcessorEncoder(folder, name=name, revision=revision)
         except NeedsTorchError:
