@@ -148,7 +148,7 @@ def test_the_composed_command_is_a_command(tmp_path, monkeypatch):
     for file in ("queries.jsonl", "bank.tabon", "token"):
         Path(file).touch()
     word, *arguments = COMPOSE["tabon"]["command"]
-    with main.commands[word].make_context(word, arguments) as context:
+    with main.get_command(None, word).make_context(word, arguments) as context:
         assert context.params["host"] == "0.0.0.0"  # noqa: S104  # the container's own network
         assert context.params["token_file"] == Path("token")
     assert all(port.startswith("127.0.0.1:") for service in COMPOSE.values() for port in service["ports"])
