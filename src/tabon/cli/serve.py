@@ -18,6 +18,7 @@ from tabon.service import (
     Limits,
     RouteModule,
     ServeSettings,
+    listening,
     query_service_of,
     serve,
 )
@@ -26,9 +27,11 @@ from tabon.service.explorer.scores import DEFAULT_SCORE
 from tabon.service.explorer_routes import explorer_module
 from tabon.service.gateway import GatewaySettings, gateway_module, gateway_settings
 from tabon.service.guard import guard_settings, read_token
+from tabon.service.server import address_of
 
 LIMITS, BATCHES, ANSWERS = Limits(), BatchSettings(), AnswerSettings()
 HEARD = ("tabon.service", "tabon.service.gateway", "uvicorn.error")  # loggers that may speak
+log = logging.getLogger("tabon.service")
 
 
 def _where(
@@ -246,19 +249,23 @@ def serve_command(  # noqa: PLR0913  # each is made of options
     for OpenAI clients.
 
     Binds 127.0.0.1 unless --host says otherwise, which needs --token-file.
-    The log goes to standard error and holds no report text. SIGTERM ends the
-    service after the requests in flight.
+    The port is taken first; who asks while the bank is loaded waits. The log
+    goes to standard error and holds no report text. SIGTERM ends the service
+    after the requests in flight.
     """
-    loaded = TransitionBank.load(bank, in_memory=True)
-    query_service = query_service_of(loaded, settings, answers)
-    route_modules: list[RouteModule] = []
-    if queries is not None:
-        route_modules.append(explorer_module(open_studies(queries, loaded, settings, page)))
-    if gateway is not None:
-        route_modules.append(gateway_module(query_service, gateway))
     _speak()
-    click.echo(NOTICE, err=True)
-    serve(query_service, where, route_modules, patience=0.0 if gateway is None else gateway.timeout)
+    with listening(where) as sockets:
+        click.echo(NOTICE, err=True)
+        log.info("listening on %s; who asks waits until all is loaded", address_of(sockets))
+        loaded = TransitionBank.load(bank, in_memory=True)
+        query_service = query_service_of(loaded, settings, answers)
+        route_modules: list[RouteModule] = []
+        if queries is not None:
+            route_modules.append(explorer_module(open_studies(queries, loaded, settings, page)))
+        if gateway is not None:
+            route_modules.append(gateway_module(query_service, gateway))
+        patience = 0.0 if gateway is None else gateway.timeout
+        serve(query_service, where, route_modules, sockets=sockets, patience=patience)
 
 
 def _speak() -> None:
