@@ -79,7 +79,7 @@ def address_of(sockets: Sequence[socket.socket]) -> str:
 
 
 def _refused(host: str, port: int, error: OSError) -> BadInputError:
-    """Say why a port cannot be had, and the way out."""
+    """Say why a port cannot be had, and what to do."""
     if error.errno == errno.EADDRINUSE:
         reason, hint = "is in use", "end what listens there, or take another with --port (0: any free one)"
     elif error.errno == errno.EACCES:
