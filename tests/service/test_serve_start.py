@@ -1,5 +1,6 @@
 """`tabon serve` takes its port before it loads anything, and says in one sentence why it cannot."""
 
+import os
 import re
 import signal
 import socket
@@ -15,13 +16,10 @@ from tabon.service import ServeSettings, listening
 
 SLOW = """
 import sys
-from pathlib import Path
-from time import sleep
 from tabon.cli import serve
 load = serve.TransitionBank.load
 def slow(path, **options):
-    while not Path(sys.argv[-1]).exists():
-        sleep(0.01)
+    open(sys.argv[-1]).close()
     return load(path, **options)
 serve.TransitionBank.load = slow
 serve.serve_command(sys.argv[1:-1])
@@ -30,9 +28,10 @@ serve.serve_command(sys.argv[1:-1])
 
 @pytest.fixture
 def loading(tmp_path):
-    """Yield a process that loads until the file `gate` is there, its address and that file."""
+    """Yield a process that loads until someone writes to the pipe `gate`, its address and that pipe."""
     bank().save(tmp_path / "bank.tabon")
     gate, log = tmp_path / "gate", tmp_path / "log"
+    os.mkfifo(gate)
     command = [sys.executable, "-c", SLOW, "--bank", str(tmp_path / "bank.tabon"), "--port", "0", str(gate)]
     with log.open("wb") as file, subprocess.Popen(command, stderr=file) as process:
         found = until(lambda: re.search(r"listening on (http://\S+);", log.read_text()), "the port is taken")
@@ -50,7 +49,7 @@ def test_who_asks_while_the_bank_is_loaded_waits_for_the_answer(loading):
         with socket.create_connection(("127.0.0.1", port)):
             asked = pool.submit(get, f"{address}/readyz")
             assert not asked.done()
-            gate.touch()
+            gate.write_text("")
         assert asked.result(PATIENCE).json() == {"status": "ready"}
 
 

@@ -1,6 +1,8 @@
 """`tabon serve`."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -267,8 +269,7 @@ def serve_command(  # noqa: PLR0913  # each is made of options
     or in the file of --config (max-body = 1000000). The command line beats a
     variable, a variable beats the file.
     """
-    _speak(FORMATS[log_format])
-    with listening(where) as sockets:
+    with _speaking(FORMATS[log_format]), listening(where) as sockets:
         log.info(NOTICE)
         log.info("listening on %s; who asks waits until all is loaded", address_of(sockets))
         loaded = TransitionBank.load(bank, in_memory=True)
@@ -282,12 +283,21 @@ def serve_command(  # noqa: PLR0913  # each is made of options
         serve(query_service, where, route_modules, sockets=sockets, patience=patience)
 
 
-def _speak(formatter: logging.Formatter) -> None:
+@contextmanager
+def _speaking(formatter: logging.Formatter) -> Iterator[None]:
     """Write the service's own log lines to standard error, and those of no other library."""
     handler = logging.StreamHandler()
     handler.setFormatter(formatter)
-    for name in HEARD:
-        logger = logging.getLogger(name)
+    loggers = [logging.getLogger(name) for name in HEARD]
+    before = [(logger.level, logger.propagate) for logger in loggers]
+    for logger in loggers:
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
         logger.propagate = False
+    try:
+        yield
+    finally:
+        for logger, (level, propagate) in zip(loggers, before, strict=True):
+            logger.removeHandler(handler)
+            logger.setLevel(level)
+            logger.propagate = propagate
