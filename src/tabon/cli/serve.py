@@ -1,6 +1,8 @@
 """`tabon serve`."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -8,6 +10,7 @@ import click
 
 from tabon.cli.report import PageOptions, open_studies
 from tabon.cli.select import method_options, selection_settings
+from tabon.cli.settings import ConfiguredCommand
 from tabon.cli.shared_options import bank_option, encoder_option, reports_errors, search_option, takes
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
@@ -18,6 +21,7 @@ from tabon.service import (
     Limits,
     RouteModule,
     ServeSettings,
+    listening,
     query_service_of,
     serve,
 )
@@ -26,9 +30,12 @@ from tabon.service.explorer.scores import DEFAULT_SCORE
 from tabon.service.explorer_routes import explorer_module
 from tabon.service.gateway import GatewaySettings, gateway_module, gateway_settings
 from tabon.service.guard import guard_settings, read_token
+from tabon.service.log_format import FORMATS
+from tabon.service.server import address_of
 
 LIMITS, BATCHES, ANSWERS = Limits(), BatchSettings(), AnswerSettings()
 HEARD = ("tabon.service", "tabon.service.gateway", "uvicorn.error")  # loggers that may speak
+log = logging.getLogger("tabon.service")
 
 
 def _where(
@@ -119,7 +126,7 @@ def _answers(  # noqa: PLR0913  # each is an option
     )
 
 
-@click.command("serve")
+@click.command("serve", cls=ConfiguredCommand)
 @bank_option
 @method_options
 @click.option(
@@ -228,6 +235,13 @@ def _answers(  # noqa: PLR0913  # each is an option
     type=click.Path(dir_okay=False, path_type=Path),
     help="Keep sentence embeddings here between runs, instead of in memory.",
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(list(FORMATS)),
+    default="text",
+    show_default=True,
+    help="json: one object a line.",
+)
 @reports_errors
 @takes(where=_where, gateway=_gateway, page=_page, settings=selection_settings, answers=_answers)
 def serve_command(  # noqa: PLR0913  # each is made of options
@@ -239,6 +253,7 @@ def serve_command(  # noqa: PLR0913  # each is made of options
     page: PageOptions,
     settings: SelectionSettings,
     answers: AnswerSettings,
+    log_format: str,
 ) -> None:
     """Answer queries over HTTP on this machine: /v1/select, /v1/explain, /v1/bank.
 
@@ -246,27 +261,43 @@ def serve_command(  # noqa: PLR0913  # each is made of options
     for OpenAI clients.
 
     Binds 127.0.0.1 unless --host says otherwise, which needs --token-file.
-    The log goes to standard error and holds no report text. SIGTERM ends the
-    service after the requests in flight.
+    The port is taken first; who asks while the bank is loaded waits. The log
+    goes to standard error and holds no report text. SIGTERM ends the service
+    after the requests in flight.
+
+    Every option can also be set by a variable (--max-body: TABON_SERVE_MAX_BODY)
+    or in the file of --config (max-body = 1000000). The command line beats a
+    variable, a variable beats the file.
     """
-    loaded = TransitionBank.load(bank, in_memory=True)
-    query_service = query_service_of(loaded, settings, answers)
-    route_modules: list[RouteModule] = []
-    if queries is not None:
-        route_modules.append(explorer_module(open_studies(queries, loaded, settings, page)))
-    if gateway is not None:
-        route_modules.append(gateway_module(query_service, gateway))
-    _speak()
-    click.echo(NOTICE, err=True)
-    serve(query_service, where, route_modules, patience=0.0 if gateway is None else gateway.timeout)
+    with _speaking(FORMATS[log_format]), listening(where) as sockets:
+        log.info(NOTICE)
+        log.info("listening on %s; who asks waits until all is loaded", address_of(sockets))
+        loaded = TransitionBank.load(bank, in_memory=True)
+        query_service = query_service_of(loaded, settings, answers)
+        route_modules: list[RouteModule] = []
+        if queries is not None:
+            route_modules.append(explorer_module(open_studies(queries, loaded, settings, page, log.info)))
+        if gateway is not None:
+            route_modules.append(gateway_module(query_service, gateway))
+        patience = 0.0 if gateway is None else gateway.timeout
+        serve(query_service, where, route_modules, sockets=sockets, patience=patience)
 
 
-def _speak() -> None:
+@contextmanager
+def _speaking(formatter: logging.Formatter) -> Iterator[None]:
     """Write the service's own log lines to standard error, and those of no other library."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
-    for name in HEARD:
-        logger = logging.getLogger(name)
+    handler.setFormatter(formatter)
+    loggers = [logging.getLogger(name) for name in HEARD]
+    before = [(logger.level, logger.propagate) for logger in loggers]
+    for logger in loggers:
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
         logger.propagate = False
+    try:
+        yield
+    finally:
+        for logger, (level, propagate) in zip(loggers, before, strict=True):
+            logger.removeHandler(handler)
+            logger.setLevel(level)
+            logger.propagate = propagate

@@ -143,7 +143,7 @@ class WordNet:
     synsets: Callable[[str], list[Synonyms]] = field(repr=False)
 
 
-def _read_wordnet(folder: Traversable) -> WordNet:
+def read_wordnet(folder: Traversable) -> WordNet:
     """Read WordNet's files from a folder, or from one in a zip file."""
     files = {name: (folder / name).read_bytes() for name in FILES}
     parts = [
@@ -173,8 +173,8 @@ def _places(root: Path) -> Iterator[Traversable]:
             yield ZipPath(archive, "wordnet/")
 
 
-def find_wordnet(roots: Iterable[Path]) -> WordNet:
-    """Return the first WordNet under these folders.
+def find_wordnet(roots: Iterable[Path]) -> Traversable:
+    """Return where the first WordNet under these folders is.
 
     Raises:
         MetricUnavailableError: none of them holds all of FILES.
@@ -182,7 +182,7 @@ def find_wordnet(roots: Iterable[Path]) -> WordNet:
     searched = list(roots)
     for place in (place for root in searched for place in _places(root)):
         if all((place / name).is_file() for name in FILES):
-            return _read_wordnet(place)
+            return place
     several = "NLTK's search path" if searched else "an empty search path"
     where = str(searched[0]) if len(searched) == 1 else several
     raise MetricUnavailableError("meteor", f"no WordNet in {where}", REMEDY)
@@ -238,6 +238,6 @@ def load(model: Path | None = None) -> Metric:
     scoring = require("nltk.translate.meteor_score", extra="metrics", feature="METEOR")
     porter = require("nltk.stem.porter", extra="metrics", feature="METEOR")
     data = require("nltk.data", extra="metrics", feature="METEOR")
-    wordnet = find_wordnet([model] if model else [Path(root) for root in data.path])
+    folder = find_wordnet([model] if model else [Path(root) for root in data.path])
     stemmer = Stemmer(lru_cache(maxsize=KEPT_WORDS)(porter.PorterStemmer().stem))
-    return Meteor(wordnet, stemmer, scoring.single_meteor_score)
+    return Meteor(read_wordnet(folder), stemmer, scoring.single_meteor_score)

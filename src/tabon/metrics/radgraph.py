@@ -79,6 +79,12 @@ def load(model: Path | None) -> RadGraph:
         MetricUnavailableError: a file of the model is missing.
         BadInputError: a file of the model is damaged.
     """
+    folder = find_model(model)
+    return RadGraph(model=load_dygie(folder), weights=digest(folder / "weights.th"))
+
+
+def find_model(model: Path | None) -> Path:
+    """Return the folder with the model's files, without reading them."""
     usual = Path.home() / USUAL_FOLDER
     if model is None and not usual.is_dir():
         raise MetricUnavailableError(
@@ -87,8 +93,7 @@ def load(model: Path | None) -> RadGraph:
             f"fetch {KINDS[0]} with: hf download {REPOSITORY} {ARCHIVE} --revision {REVISION}, check "
             f"that its sha256 is {ARCHIVE_SHA256}, unpack it and name the folder: --model radgraph=FOLDER",
         )
-    folder = find_folder("radgraph", REPOSITORY, FILES, revision=None, model=model or usual)
-    return RadGraph(model=load_dygie(folder), weights=digest(folder / "weights.th"))
+    return find_folder("radgraph", REPOSITORY, FILES, revision=None, model=model or usual)
 
 
 def pair_f1(reference: Graph, candidate: Graph) -> tuple[float, ...]:

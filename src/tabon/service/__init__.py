@@ -10,7 +10,7 @@ from tabon.service.explorer.records import NOTICE
 from tabon.service.guard import GuardSettings, RequestGuard, read_token
 from tabon.service.parsing import Limits
 from tabon.service.query_service import AnswerSettings, QueryService, query_service_of
-from tabon.service.server import ServeSettings, serve
+from tabon.service.server import ServeSettings, listening, serve
 
 __all__ = [
     "NOTICE",
@@ -22,6 +22,7 @@ __all__ = [
     "RouteModule",
     "ServeSettings",
     "guarded_app",
+    "listening",
     "make_app",
     "query_service_of",
     "read_token",

@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -53,6 +54,7 @@ _HOST: Final = re.compile(
 )
 access = logging.getLogger("tabon.service.access")
 log = logging.getLogger(__name__)
+request_id: ContextVar[str] = ContextVar("request_id", default="")  # of the request that is worked on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +135,7 @@ class RequestGuard:
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, whatever happens inside, and log it."""
         seen = _Seen()
+        request_id.set(seen.id)
         answer = _marked(send, seen)
         self._metrics.requests_running.inc()
         try:
