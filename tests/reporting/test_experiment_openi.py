@@ -24,7 +24,8 @@ from tabon.errors import BadInputError
 from tabon.evaluation import read_cases
 from tabon.metrics.store import MeasurementStore
 from tabon.text.records import Query, read_transitions
-from tabon.text.reports import Report
+from tabon.text.reports import SECTIONS, Report
+from tabon.text.sentences import split_sentences
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "openi"
 sys.path.insert(0, str(FOLDER))
@@ -42,6 +43,7 @@ SMALL = replace(
         "base": plans.Setting(noise=0.1, drafts=3),
         "text": plans.Setting(noise=0.1, drafts=4, text_weight=0.5),
     },
+    kinds={name: replace(kind, drafts=(4,)) for name, kind in plans.read_plan().kinds.items()},
     selection=replace(
         plans.read_plan().selection,
         encoder="hashing",
@@ -219,6 +221,55 @@ def test_no_draft_repeats_a_text(archive, tmp_path):
         reports = [row["prior"], row["reference"], *row["candidates"]]
         assert len({(report["findings"], report["impression"]) for report in reports}) == len(reports)
         assert row["patient"] == str(row["prior"]["report"])
+
+
+def drafts_of(archive, folder, setting):
+    """Each query of a setting as the sentences of its prior, reference and drafts, by section."""
+    rows = records(build_into(folder, archive, settings=[setting]) / setting / "7" / "test.jsonl")
+    for row in rows:
+        for section in SECTIONS:
+            texts = (row["prior"], row["reference"], *row["candidates"])
+            prior, reference, *drafts = (split_sentences(text[section]) for text in texts)
+            yield set(prior), set(reference), [set(draft) for draft in drafts]
+
+
+def kept(drafts, source):
+    """The mean share of a text's sentences that its drafts hold."""
+    return np.mean([len(draft & source) / len(source) for draft in drafts])
+
+
+@pytest.mark.parametrize(
+    ("kind", "least", "most"), [("independent", 0.7, 0.95), ("shared", 0.3, 0.7), ("mixed", 0.2, 0.6)]
+)
+def test_partial_truths_keep_some_of_the_reference(archive, tmp_path, kind, least, most):
+    """So much of the reference's sentences is in the drafts of each kind; more noise leaves less."""
+    low, high = (
+        np.mean(
+            [kept(drafts, truth) for _, truth, drafts in drafts_of(archive, tmp_path, f"{kind}-{level}-4")]
+        )
+        for level in ("low", "high")
+    )
+    assert least < low < most
+    assert high < low
+
+
+def test_copies_are_the_prior_and_a_little_of_the_reference(archive, tmp_path):
+    """More of the prior than of anything else, and of the reference more than chance."""
+    found = list(drafts_of(archive, tmp_path, "copies-low-4"))
+    assert np.mean([kept(drafts, prior) for prior, _, drafts in found]) > 0.7
+
+
+def test_where_errors_are_shared_most_drafts_are_wrong_alike(archive, tmp_path):
+    """The sentence that most drafts hold is one that the reference lacks, more often than with own errors."""
+
+    def wrong(setting):
+        votes = [
+            sum(sum(text in draft for draft in drafts) > 2 for text in set().union(*drafts) - truth)
+            for _, truth, drafts in drafts_of(archive, tmp_path, setting)
+        ]
+        return np.mean(votes)
+
+    assert wrong("shared-low-4") > 5 * wrong("independent-low-4")
 
 
 def test_a_seed_does_not_depend_on_the_others(archive, tmp_path):
