@@ -30,8 +30,8 @@ from tabon.text.sentences import split_sentences
 FOLDER = Path(__file__).parents[2] / "experiments" / "openi"
 sys.path.insert(0, str(FOLDER))
 
-build, judging, likeness, linking, plans, reading, run, selecting = map(
-    import_module, ("build", "judging", "likeness", "linking", "plan", "reading", "run", "selecting")
+build, judging, kinds, likeness, linking, plans, reading, run, selecting = map(
+    import_module, ("build", "judging", "kinds", "likeness", "linking", "plan", "reading", "run", "selecting")
 )
 
 PARTS = ("train", "valid", "test")
@@ -414,6 +414,28 @@ def test_a_run_makes_the_table_once(archive, tmp_path, monkeypatch):
     on_progress.clear()
     assert run.run_setting(tmp_path, SMALL, "base", (7, 8), "final") == first
     assert on_progress == ["base: judging"]
+
+
+def test_every_kind_of_drafts_is_in_one_table(archive, tmp_path, monkeypatch):
+    """A row for each kind and level; gaps are those that loops give; a second run selects nothing."""
+    on_progress = []
+    monkeypatch.setattr(kinds, "tell", on_progress.append)
+    plan = replace(SMALL, kinds={name: SMALL.kinds[name] for name in ("codes", "shared")})
+    build.build(archive, tmp_path, plan, list(plan.kind_settings), (7, 8), "final")
+    lines = kinds.run_kinds(tmp_path, plan, (7, 8), "final")
+    rows = [line.split(" | ") for line in lines if line.startswith(("| codes", "| shared"))]
+    assert [row[0].strip("| ") for row in rows] == 2 * list(plan.kind_settings)
+    assert len(on_progress) == 4 * 2 * 6 + 8
+    on_progress.clear()
+    assert kinds.run_kinds(tmp_path, plan, (7, 8), "final") == lines
+    assert not on_progress
+    worth = np.array([[[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]]])
+    picks = {kinds.OURS: np.array([1, 0, 1])}
+    judged = kinds.Judged("x", worth, picks, np.array([0.1, 0.3, 0.2]))
+    assert judged.closed(kinds.OURS).tolist() == pytest.approx([0.0])
+    assert judged.closed(kinds.OURS, np.array([0, 1])).tolist() == pytest.approx([100.0])
+    assert judged.risk()[-1] == pytest.approx(0.5)
+    assert judged.risk()[2] == pytest.approx(0.5)
 
 
 @pytest.mark.openi
