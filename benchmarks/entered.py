@@ -1,10 +1,11 @@
 """How much of tabon one query goes through: files and functions entered, splits and embeddings.
 
-    python benchmarks/entered.py
+    python benchmarks/entered.py [--list]
 
 Counted with `sys.setprofile` for one query of the simulated cohort with the `hashing` encoder. Opening the
 bank counts too, imports do not: the same command ran before. Aims: `select` 18 files, 110 functions, fused 32
 and 200, one study through `report` 36 and 240, each text split once and embedded once.
+`--list` names the functions, file by file.
 """
 
 import json
@@ -20,7 +21,7 @@ from click.testing import CliRunner
 import tabon
 from tabon.cli import main
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
-from tabon.text.sentences import _split as split
+from tabon.text.sentences import split_sentences
 
 ROOT = str(Path(tabon.__file__).parent)
 SETTINGS = SimulationSettings(patients=60)
@@ -46,7 +47,7 @@ def entered(words: list[str]) -> Counter[tuple[str, str]]:
         if watched:
             threading.setprofile(look)
             sys.setprofile(look)
-        split.cache_clear()
+        split_sentences.cache_clear()
         run = CliRunner().invoke(main, words)
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
@@ -73,10 +74,14 @@ def main_table() -> None:
             words = [command, str(place / "queries.jsonl"), "--bank", str(place / "bank.tabon"), "--no-store"]
             seen = entered([*words, *(option.format(folder=folder) for option in options)])
             files = {file for file, _ in seen}
-            splits = sum(count for (_, name), count in seen.items() if name == "_split")
+            splits = sum(count for (_, name), count in seen.items() if name == "split_sentences")
             embeds = sum(
                 count for (_, function), count in seen.items() if function == "HashingEncoder.encode"
             )
+            if "--list" in sys.argv:
+                for file in sorted(files):
+                    names = sorted(name for place, name in seen if place == file)
+                    print(f"{title}: {Path(file).relative_to(ROOT)} ({len(names)}): {', '.join(names)}")
             print(f"| {title} | {len(files)} | {len(seen)} | {seen.total()} | {splits} | {embeds} |")
 
 

@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import torch
 
-from tabon.encoders import load_encoder
+from tabon.encoders.placement import Placement
+from tabon.encoders.torch_engine.encoder import SentenceTransformerEncoder
 from tabon.method.bank import SectionBank
 from tabon.method.nearest import ExactIndex
 from tabon.method.scoring import AGGREGATES, aggregate_distances, bank_neighbours
@@ -64,7 +65,9 @@ def distinct_sentences(file: Path | None, count: int) -> list[str]:
 def encoding_lines(model: Path, sentences: list[str], device: str) -> Iterator[Line]:
     """Sentences a second, from text to rows in memory, against sentence-transformers as it comes."""
     precision = "float16" if device == "cuda" else "float32"
-    encoder = load_encoder(f"{model}?device={device}&precision={precision}")
+    encoder = SentenceTransformerEncoder(
+        model, name="mpnet", revision="", placement=Placement(device, precision)
+    )
     library = encoder._model  # noqa: SLF001  # the very same model, asked the usual way
     embed(sentences[:: max(1, len(sentences) // 20_000)], encoder)  # warm
     ours = min(_seconds(lambda: embed(sentences, encoder)) for _ in range(3))

@@ -24,6 +24,7 @@ from paper_scale import paper_scale_lines
 from report_space import report_space_lines
 from rewards import rewards_lines
 from service import service_lines
+from start_up import start_up_lines
 from top_k import top_k_lines
 from transition_vectors import transition_lines
 
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "paper-scale": paper_scale_lines,
     "large-bank": large_bank_lines,
     "encoding": encoding_lines,
+    "start-up": start_up_lines,
     "generation": generation_lines,
     "evaluation": evaluation_lines,
     "report-space": report_space_lines,
@@ -48,7 +50,9 @@ def machine() -> str:
     threads = ", ".join(
         sorted({f"{info['internal_api']} × {info['num_threads']}" for info in threadpool_info()})
     )
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "pot", "faiss-cpu", "torch"))
+    packages = ", ".join(
+        f"{name} {version(name)}" for name in ("numpy", "pot", "faiss-cpu", "onnxruntime", "torch")
+    )
     return f"{platform.machine()}, Python {platform.python_version()}, {packages}; threads: {threads}"
 
 

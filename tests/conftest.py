@@ -22,7 +22,7 @@ settings.load_profile("tabon")
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 MAY_BE_MISSING = re.compile(  # data beside the project, Debian's programs, and what a machine is
-    r"heavy: |the Open-i reports|the paper's source|WordNet is not at"
+    r"heavy: |the Open-i reports|the paper's (source|encoder)|WordNet is not at"
     r"|is missing: apt-get install|install Debian's chromium"
     r"|only root may|needs a device|there is no /|this machine has a GPU|bfloat16"
     r"|a decoder for lossless JPEG is installed"
@@ -85,6 +85,14 @@ def told(value):
     if isinstance(value, list | tuple):
         return type(value)(map(told, value))
     return value
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory):
+    """Keep what commands cache out of the user's folders."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -116,22 +116,16 @@ def _mutant(part: str, source: str, place: ast.AST, text: str) -> Mutant:
 
 
 def _code(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes that do something, outermost first."""
+    """Yield the nodes that do something, outermost first; docstrings and texts do nothing."""
     yield node
     for name, value in ast.iter_fields(node):
         if name not in LEFT_ALONE:
             for child in value if isinstance(value, list) else [value]:
-                if (
-                    isinstance(child, ast.AST)
-                    and not isinstance(child, ast.JoinedStr)
-                    and not _is_text(child)
-                ):
-                    yield from _code(child)
-
-
-def _is_text(node: ast.AST) -> bool:
-    """Whether a statement is only a string: a docstring."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+                match child:
+                    case ast.JoinedStr() | ast.Expr(ast.Constant()):
+                        pass
+                    case ast.AST():
+                        yield from _code(child)
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:  # noqa: C901, PLR0912  # a list of rules
@@ -241,14 +235,6 @@ def _try(mutant: Mutant, warm: Path, limit: float) -> str:
     return {"failed": "killed", "passed": "survived"}.get(found, found)
 
 
-def _limit(warm: Path, part: str) -> float:
-    """Check that a part's tests pass on the source as it is; return how long a mutant may take."""
-    begun = time.monotonic()
-    if _outcome(warm, part, None) != "passed":
-        sys.exit(f"{(warm.parent / 'output').read_text()}\nthe tests of {part} fail on the source as it is")
-    return PATIENCE + 5 * (time.monotonic() - begun)
-
-
 @dataclass(frozen=True, slots=True)
 class Result:
     """What became of the mutants of one part."""
@@ -278,7 +264,10 @@ class Result:
 
 def tried(part: str, chosen: Sequence[Mutant], warm: Path, jobs: int) -> Result:
     """Run a part's tests on the source as it is, then on each mutant."""
-    limit, named = _limit(warm, part), equivalents()
+    begun, named = time.monotonic(), equivalents()
+    if _outcome(warm, part, None) != "passed":
+        sys.exit(f"{(warm.parent / 'output').read_text()}\nthe tests of {part} fail on the source as it is")
+    limit = PATIENCE + 5 * (time.monotonic() - begun)
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:
         outcomes = pool.map(partial(_try, warm=warm, limit=limit), chosen)
         return Result(

@@ -120,24 +120,18 @@ def shared_signature(signatures: Sequence[str]) -> str:
 
 def fact_cells(runs: Sequence[RunInput], settings: EvaluationSettings) -> Iterator[Cell]:
     """Yield the cells of the MeSH facts: of the whole report, whatever section was picked by."""
-    everyone = list(dict.fromkeys(case.patient for run in runs for case in run.cases.cases))
-    number = {patient: row for row, patient in enumerate(everyone)}
-    chance = Chance.draw(len(everyone), settings.resamples, settings.seed)
-    tables = [_fact_table(run, number, settings) for run in runs]
-    methods = [picks.method for picks in runs[0].picks]
-    return (replace(cell, section="report") for cell in compare(tables, methods, chance))
-
-
-def _fact_table(run: RunInput, number: Mapping[str, int], settings: EvaluationSettings) -> RunTable:
-    """Put one run's picks beside the facts of its drafts."""
-    cases = run.cases.cases
-    return RunTable(
-        run=run.name,
-        measured=measure_facts(cases),
-        patients=np.array([number[case.patient] for case in cases], dtype=np.intp),
-        picks=[picks.rows(cases) for picks in run.picks],
-        seeded=[seeded_picks(cases, seed) for seed in settings.random_seeds],
-    )
+    everyone = [case for run in runs for case in run.cases.cases]
+    chance = Chance.draw(everyone, resamples=settings.resamples, swaps=settings.resamples, seed=settings.seed)
+    tables = [
+        RunTable(
+            run=run.name,
+            measured=measure_facts(run.cases.cases),
+            picks=[picks.rows(run.cases.cases) for picks in run.picks],
+            seeded=[seeded_picks(run.cases.cases, seed) for seed in settings.random_seeds],
+        )
+        for run in runs
+    ]
+    return compare(tables, [picks.method for picks in runs[0].picks], chance)
 
 
 def measure_facts(cases: Sequence[Case]) -> Measured:
@@ -149,4 +143,5 @@ def measure_facts(cases: Sequence[Case]) -> Measured:
         for case in cases
         for draft in case.query.draft_facts
     ]
-    return Measured((Score(FACTS, mean_of(0)),), FACTS_SIGNATURE, table, there)
+    score = Score(FACTS, mean_of(0))
+    return Measured("report", tuple(cases), (score,), FACTS_SIGNATURE, table, there)

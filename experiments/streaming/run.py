@@ -37,7 +37,7 @@ from tabon.method.bank import TransitionBank
 from tabon.metrics import load_metric
 from tabon.metrics.store import MeasurementStore
 from tabon.selectors import Selector
-from tabon.selectors.streaming import Halving, Replayed, StreamingSelector, replay, saved
+from tabon.selectors.streaming import Halving, StreamingSelector, replay, saved
 from tabon.text.records import query_from_record, transition_from_record
 from tabon.text.reports import report_from_record
 
@@ -163,7 +163,8 @@ def run_task(tools: Tools, task: Task) -> tuple[list[Row], Results]:
         selector, partial = choosers[last_word], choosers.get(beginnings)
         streaming = StreamingSelector(selector, partial=partial, rule=RULES[label])
         found = replay(streaming, queries, task.texts)
-        picks = _picks(f"{last_word} < {beginnings} < {label}", task, found)
+        selections, name = [one.selection for one in found], f"{last_word} < {beginnings} < {label}"
+        picks = Picks.of(name, queries, selections, selections[0].signature)
         rows.append(Row(last_word, beginnings, label, saved(found), picks))
         print(f"{task.name}: {picks.method}: {saved(found):.3f}", file=sys.stderr, flush=True)
     cases = Cases(name=task.name, cases=task.cases, left_out=0, sha256="")
@@ -171,15 +172,6 @@ def run_task(tools: Tools, task: Task) -> tuple[list[Row], Results]:
     run = RunInput(name=task.name, cases=cases, picks=tuple(row.picks for row in rows))
     settings = EvaluationSettings(resamples=RESAMPLES)
     return rows, evaluate([run], metrics, settings, store=tools.measurements)
-
-
-def _picks(method: str, task: Task, found: Sequence[Replayed]) -> Picks:
-    """Return the picks of one replay."""
-    chosen = {
-        case.query.id: -1 if one.selection.selected is None else one.selection.selected
-        for case, one in zip(task.cases, found, strict=True)
-    }
-    return Picks(method=method, signature=found[0].selection.signature, chosen=chosen, distances={})
 
 
 def changes(task: Task, rows: Sequence[Row], store: MeasurementStore) -> Iterator[str]:

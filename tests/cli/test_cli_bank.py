@@ -7,10 +7,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
+from commands import assert_refused, tabon
 from tabon import TransitionBank
-from tabon.cli import main
 from tabon.data.simulate import SimulationSettings, simulate_transitions
 
 TRANSITIONS = list(simulate_transitions(SimulationSettings(patients=30), "train"))
@@ -20,20 +19,6 @@ SCRIPT = Path(sysconfig.get_path("scripts")) / "tabon"
 def json_lines(records):
     """Write records as JSON Lines."""
     return "".join(json.dumps(record) + "\n" for record in records)
-
-
-def tabon(*arguments, stdin=None):
-    """Run a command in this process."""
-    return CliRunner().invoke(main, list(map(str, arguments)), input=stdin)
-
-
-def assert_said_no(result):
-    """Check for exit status 1, one line on stderr and nothing on stdout."""
-    assert result.exit_code == 1, result.output
-    assert isinstance(result.exception, SystemExit)
-    assert result.stdout == ""
-    assert result.stderr.startswith("Error: ")
-    assert result.stderr.count("\n") == 1
 
 
 def assert_usage(result):
@@ -111,7 +96,7 @@ def test_a_failed_build_leaves_the_old_bank_untouched(bank, transitions):
     before, names = bank.read_bytes(), sorted(bank.parent.iterdir())
     transitions.write_text(json_lines(TRANSITIONS) + "{\n")
     result = tabon("bank", "build", transitions, "--out", bank, "--encoder", "hashing")
-    assert_said_no(result)
+    assert_refused(result)
     assert f"line {len(TRANSITIONS) + 1}" in result.stderr
     assert bank.read_bytes() == before
     assert sorted(bank.parent.iterdir()) == names
@@ -150,7 +135,7 @@ def test_a_user_without_a_home_is_told_about_no_store(transitions, tmp_path, mon
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", homeless)
     result = tabon("bank", "build", transitions, "--out", tmp_path / "b", "--encoder", "hashing")
-    assert_said_no(result)
+    assert_refused(result)
     assert "--no-store" in result.stderr
 
 
@@ -191,7 +176,7 @@ def test_what_is_not_a_whole_bank_is_refused(command, damage, bank):
             {"other": b"hello\n" * 99, "empty": b"", "cut": data[:-64], "flipped": flipped}[damage]
         )
     result = tabon("bank", command, bank)
-    assert_said_no(result)
+    assert_refused(result)
     assert str(bank) in result.stderr
     assert "tabon bank build" in result.stderr or "rebuild" in result.stderr
 
@@ -200,7 +185,7 @@ def test_a_bank_does_not_go_to_standard_output(transitions, tmp_path, monkeypatc
     """`--out -` is refused instead of making a file called `-`."""
     monkeypatch.chdir(tmp_path)
     result = tabon("bank", "build", transitions, "--out", "-", "--encoder", "hashing")
-    assert_said_no(result)
+    assert_refused(result)
     assert not Path("-").exists()
 
 

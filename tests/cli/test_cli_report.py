@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from explorer_cases import HOSTILE, bank, data_of, json_lines, odd, read, simulated
 from tabon.cli.explain import explain
-from tabon.cli.report import open_studies, report
+from tabon.cli.report import PageOptions, open_studies, report
 from tabon.cli.select import select
 from tabon.errors import BadInputError
 from tabon.selectors.setup import SelectionSettings
@@ -137,7 +137,7 @@ def test_bad_input_is_one_sentence_and_no_file(place, tmp_path, lines, options, 
 
 def test_a_served_file_is_answered_at_start(place, capsys, monkeypatch):
     """The studies that a service shows are all answered before it listens; too many are refused."""
-    options = {"title": None, "images": None, "score": "none", "no_bank_text": False}
+    options = PageOptions(title=None, images=None, score="none", no_bank_text=False)
     settings = SelectionSettings(encoder="hashing")
     with (place / "queries.jsonl").open("rb") as file:
         studies = open_studies(file, bank(), settings, options)

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
+from commands import assert_refused, bank_file, tabon
 from tabon import Selector, TransitionBank
-from tabon.cli import main
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders.hashing import HashingEncoder
 from tabon.method.distances import DISTANCES
@@ -40,31 +39,15 @@ def json_lines(records):
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
-def tabon(*arguments, stdin=None):
-    """Run a command in this process, without a sentence store."""
-    return CliRunner().invoke(main, [*map(str, arguments), "--no-store"], input=stdin)
-
-
 def answers(result):
     """Return the records on stdout."""
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def assert_said_no(result):
-    """Check for exit status 1, one line on stderr and nothing on stdout."""
-    assert result.exit_code == 1, result.output
-    assert isinstance(result.exception, SystemExit)
-    assert result.stdout == ""
-    assert result.stderr.startswith("Error: ")
-    assert result.stderr.count("\n") == 1
-
-
 @pytest.fixture(scope="module")
 def bank(tmp_path_factory):
     """Return a bank file."""
-    path = tmp_path_factory.mktemp("bank") / "bank.tabon"
-    TransitionBank.build(map(transition_from_record, TRANSITIONS), encoder="hashing").save(path)
-    return path
+    return bank_file(tmp_path_factory.mktemp("bank"), TRANSITIONS)
 
 
 @pytest.fixture
@@ -231,7 +214,7 @@ def test_a_failed_run_leaves_the_old_output_untouched(bank, tmp_path):
     out = tmp_path / "picks.jsonl"
     out.write_text("precious\n")
     for arguments in (["--bank", bank], ["--bank", bank, "-k", 0], ["--bank", tmp_path / "none"]):
-        assert_said_no(tabon("select", "-", *arguments, "--out", out, stdin="\n"))
+        assert_refused(tabon("select", "-", *arguments, "--out", out, stdin="\n"))
         assert out.read_text() == "precious\n"
         assert [path.name for path in tmp_path.iterdir()] == ["picks.jsonl"]
 
@@ -260,10 +243,10 @@ def test_a_bank_of_an_object_encoder_asks_for_that_encoder(tmp_path):
     path = tmp_path / "bank.tabon"
     TransitionBank.build(map(transition_from_record, TRANSITIONS[:20]), encoder=Mine()).save(path)
     unnamed = tabon("select", "-", "--bank", path, stdin=json_lines(QUERIES))
-    assert_said_no(unnamed)
+    assert_refused(unnamed)
     assert "--encoder" in unnamed.stderr
     other = tabon("select", "-", "--bank", path, "--encoder", "hashing", stdin=json_lines(QUERIES))
-    assert_said_no(other)
+    assert_refused(other)
     assert "the bank was built with encoder " in other.stderr
 
 

@@ -74,7 +74,7 @@ def test_a_missing_optional_package_has_a_remedy_and_is_no_failure(tmp_path, mon
     without(monkeypatch, "torch", "faiss-cpu")
     result = run("--store", tmp_path / "store.sqlite")
     assert result.exit_code == 0
-    assert "missing  package torch: not installed; add it with: pip install 'tabon[minilm]'" in result.stdout
+    assert "missing  package torch: not installed; add it with: pip install 'tabon[torch]'" in result.stdout
 
 
 @pytest.mark.usefixtures("light")
@@ -94,8 +94,9 @@ def test_an_encoder_whose_bits_depend_on_the_batch_is_found_out(tmp_path, monkey
 @pytest.mark.usefixtures("light")
 @pytest.mark.parametrize(
     ("package", "extra"),
-    [("numpy", ""), ("torch", "minilm"), ("fastapi", "service"), ("httpx", "gateway"), ("ray", "ray"),
-     ("pymilvus", "milvus"), ("psycopg", "postgres"), ("transformers", "minilm"), ("pillow", "images")],
+    [("numpy", ""), ("torch", "torch"), ("starlette", "service"), ("httpx", "gateway"), ("ray", "ray"),
+     ("pymilvus", "milvus"), ("psycopg", "postgres"), ("transformers", "torch"), ("pillow", "images"),
+     ("onnxruntime", "minilm")],
 )  # fmt: skip
 def test_the_packages_are_those_of_the_metadata(package, extra):
     """Every package that an extra brings is looked for; the smallest extra is its remedy."""

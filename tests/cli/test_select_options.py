@@ -4,10 +4,9 @@ import json
 import re
 
 import pytest
-from click.testing import CliRunner
 
+from commands import tabon
 from tabon import TransitionBank
-from tabon.cli import main
 from tabon.cli.select import select
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.evaluation import read_cases
@@ -70,13 +69,6 @@ def refusal(selector, option):
         "--search": "which does not search",
         "--abstain": "only the paper's method without --history calibrates on the bank",
     }.get(option, "does not count")
-
-
-def tabon(*words):
-    """Run a command; only its own exits are let through."""
-    run = CliRunner().invoke(main, list(map(str, words)))
-    assert run.exception is None or isinstance(run.exception, SystemExit), run.exception
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from tabon.encoders import load_encoder
 from tabon.encoders.hashing import HashingEncoder
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.evaluation import read_cases
+from tabon.evaluation.cases import whose
 from tabon.evaluation.controls import (
     CONDITIONS,
     ControlSettings,
@@ -29,11 +30,10 @@ from tabon.evaluation.controls.banks import (
     recut,
     whole_section,
 )
-from tabon.evaluation.controls.compare import like_length
 from tabon.evaluation.controls.conditions import NONE, OTHER, RIGHT, LeftOut, Row, Trial
-from tabon.evaluation.controls.draft_scores import PartTable
 from tabon.evaluation.controls.factorial import generation_names
-from tabon.evaluation.controls.shuffles import other_priors, whose
+from tabon.evaluation.controls.outcomes import like_length
+from tabon.evaluation.controls.shuffles import other_priors
 from tabon.evaluation.draft_scores import Measured
 from tabon.evaluation.results import read_results, write_results
 from tabon.method.bank import TransitionBank
@@ -468,14 +468,14 @@ def test_fewer_drafts_have_their_own_random_pick_and_oracle(cases, bank, queries
         if line.method == "novelty/min"
     ]
     assert [point.x for point in line.points] == [2, 3, 4]
-    assert line.points[0].value == found["gap"]["value"]
+    assert line.points[0].gap == found["gap"]["value"]
 
 
 def test_a_study_with_few_drafts_keeps_those_it_has():
     """Among the first three drafts, a study with two has two."""
     there = np.array([[True, True, False, False], [True, True, True, True]])
-    table = PartTable("findings", (), Measured((), "", np.zeros((2, 4, 1)), there))
-    assert table.first(3).measured.there.tolist() == [[True, True, False], [True, True, True]]
+    table = Measured("findings", (), (), "", np.zeros((2, 4, 1)), there)
+    assert table.first(3).there.tolist() == [[True, True, False], [True, True, True]]
 
 
 def test_what_ignores_the_prior_loses_nothing(results):
@@ -558,7 +558,9 @@ def test_results_are_read_tabled_and_drawn_like_others(results, cases, tmp_path)
 
 def test_default_selectors_that_cannot_be_loaded_are_named(cases, bank, monkeypatch):
     """The others are tried all the same; a selector that was asked for by name must be there."""
-    monkeypatch.setattr("tabon.evaluation.controls.trial.DEFAULT_SELECTORS", ("consensus:chamfer", "no-such"))
+    monkeypatch.setattr(
+        "tabon.evaluation.controls.runner.DEFAULT_SELECTORS", ("consensus:chamfer", "no-such")
+    )
     plan = ControlSettings(conditions=("length",), scores=("rouge-l-f",), resamples=5)
     results = run_controls([cases], bank, plan)
     assert [each["selector"] for each in results.facts["left_out"]] == ["no-such"]

@@ -9,8 +9,9 @@ import pytest
 from tabon.data.simulate import SimulationSettings, simulate_queries
 from tabon.errors import BadInputError
 from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases, read_picks
+from tabon.evaluation.compare import Estimate
 from tabon.evaluation.evaluate import seeded_picks
-from tabon.evaluation.picks import check_picks, method_of
+from tabon.evaluation.picks import check_picks, read_signature
 from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS
 from tabon.metrics import Pair, Score, load_metric
 from tabon.metrics.protocol import divided, mean_of
@@ -275,12 +276,41 @@ def test_the_mean_over_runs_is_the_mean_of_their_values(cases):
     results = evaluate(runs, [Overlap()], SETTINGS)
     single = [cell(results, "m", "ratio", run=name).value for name in ("a", "b")]
     assert cell(results, "m", "ratio", run=MEAN_RUN).value == pytest.approx(np.mean(single))
+    for row in (RANDOM_SEEDS, ORACLE):
+        single = [cell(results, row, "ratio", run=name).value for name in ("a", "b")]
+        assert cell(results, row, "ratio", run=MEAN_RUN).value == pytest.approx(np.mean(single))
     assert cell(results, "m", "ratio", run=MEAN_RUN).n == 2 * cell(results, "m", "ratio", run="a").n
     for count in ("wins", "ties", "losses"):
         counts = [getattr(cell(results, "m", "ratio", run=name), count) for name in ("a", "b", MEAN_RUN)]
         assert counts[0] + counts[1] == counts[2]
     assert cell(results, "m", "ratio", run="a").holm is None
     assert cell(results, "m", "ratio", run=MEAN_RUN).holm >= cell(results, "m", "ratio", run=MEAN_RUN).p
+
+
+def test_the_mean_of_two_equal_runs_is_either(cases):
+    """Interval and p of a mean over runs are those of the runs, where these are the same."""
+    results = evaluate(
+        [run_of(cases, picks_by(cases, last), name=name) for name in "ab"], [Overlap()], SETTINGS
+    )
+    one, mean = (cell(results, "m", "ratio", run=run) for run in ("a", MEAN_RUN))
+    for name in ("value", "low", "high", "delta_low", "delta_high", "gap_low", "gap_high", "p"):
+        assert getattr(mean, name) == pytest.approx(getattr(one, name))
+
+
+def test_a_difference_of_rounding_alone_is_none():
+    """0.1 + 0.2 is 0.3, in the value and in every draw."""
+    one, other = (Estimate(np.array([value]), np.array([[value]])) for value in (0.1 + 0.2, 0.3))
+    assert [number.named() for number in (one - other).numbers()] == [{"value": 0.0, "low": 0.0, "high": 0.0}]
+
+
+def test_the_order_of_a_run_s_methods_does_not_matter(cases):
+    """A run that names its methods in another order has the same cells."""
+    one, two = picks_by(cases, lambda _: 0, "one"), picks_by(cases, last, "two")
+    results = evaluate(
+        [run_of(cases, one, two, name="a"), run_of(cases, two, one, name="b")], [Overlap()], SETTINGS
+    )
+    for method in ("one", "two"):
+        assert cell(results, method, "ratio", run="a").value == cell(results, method, "ratio", run="b").value
 
 
 def test_one_run_has_no_mean_over_runs(results):
@@ -358,9 +388,7 @@ def test_the_curve_ends_where_the_table_is(cases):
     rng = np.random.default_rng(0)
     distances = {case.query.id: tuple(rng.random(len(case.query.candidates))) for case in cases.cases}
     chosen = {query: int(np.argmin(values)) for query, values in distances.items()}
-    picks = Picks(
-        method="novelty/min", signature="distance:novelty|aggregate:min", chosen=chosen, distances=distances
-    )
+    picks = Picks(method="novelty/min", signature="s", chosen=chosen, distances=distances, per_draft=True)
     settings = replace(SETTINGS, curves=("ratio",))
     results = evaluate([run_of(cases, picks)], [Overlap()], settings)
     [curve] = [curve for curve in results.facts["curves"] if curve["section"] == "findings"]
@@ -376,8 +404,8 @@ def test_the_curve_ends_where_the_table_is(cases):
 
 def test_methods_are_named_after_their_signatures():
     """A selections file names itself."""
-    assert method_of("distance:novelty|aggregate:knn10|bank:x") == "novelty/knn"
-    assert method_of("selector:fused|bank:x") == "fused"
+    assert read_signature("distance:novelty|aggregate:knn10|bank:x").name == "novelty/knn"
+    assert read_signature("selector:fused|bank:x").name == "fused"
 
 
 def selection(number, **changes):

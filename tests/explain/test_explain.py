@@ -18,7 +18,7 @@ from tabon.errors import BadInputError
 from tabon.explain.explanation import explain, explain_many, shares
 from tabon.method.distances import DISTANCES, cosine_cost, get_distance, transition
 from tabon.method.scoring import AGGREGATES
-from tabon.method.selection import Selection
+from tabon.method.selection import Note, Selection
 from tabon.method.sentence_sets import sentence_set
 from tabon.method.transitions import NORM_FLOOR
 from tabon.selectors.scorer import Scores
@@ -303,7 +303,7 @@ def test_a_bank_without_the_section_leaves_shares_but_no_distance():
     one = replace(QUERIES[0], candidates=QUERIES[0].candidates[:2])
     found = explain(Selector(TransitionBank.build(only, encoder="hashing")), one)
     section = found.sections["findings"]
-    assert "bank-lacks:findings" in found.flags
+    assert Note("bank-lacks", "findings") in found.flags
     assert (section.distance, section.nearest, section.shares is None) == (None, (), False)
     assert list(found.drafts[0].sections) == ["impression"]
 

@@ -7,15 +7,13 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from array_files import Crafted
 from budgets import budget, seeded, seeded_array
+from commands import tabon
 from tabon import TransitionBank
-from tabon.cli import main
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
-from tabon.search.files import IndexFiles
-from tabon.search.index_files import LARGE
+from tabon.search.index_files import LARGE, IndexFiles
 from tabon.text.records import transition_from_record
 from unit_rows import unit
 
@@ -48,8 +46,7 @@ def answers(place):
     bank, search = str(place / "bank"), ("--search", f"index:{place / 'index'}")
     select = ["select", str(place / "queries.jsonl"), "--bank", bank, "--no-store", *search]
     for command in (["bank", "verify", bank, *search], select):
-        done = CliRunner().invoke(main, command)
-        assert done.exception is None or isinstance(done.exception, SystemExit), (command, done.exc_info)
+        done = tabon(*command)
         if done.exit_code == 1:
             assert (done.stdout, done.stderr[:7], done.stderr.count("\n")) == ("", "Error: ", 1), done.output
         yield done.exit_code, re.sub(r"[0-9a-f]{12,64}", "SUM", done.stdout)

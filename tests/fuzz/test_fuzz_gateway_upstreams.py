@@ -9,7 +9,7 @@ import pytest
 from budgets import budget, seeded
 
 httpx = pytest.importorskip("httpx", reason="the gateway needs tabon[gateway]")
-pytest.importorskip("fastapi", reason="the service needs tabon[service]")
+pytest.importorskip("starlette", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
 from gateway_upstream import Act, Upstream, gateway  # noqa: E402

@@ -12,7 +12,7 @@ import pytest
 from budgets import budget, seeded
 
 httpx = pytest.importorskip("httpx", reason="the service's tests speak HTTP with httpx")
-pytest.importorskip("fastapi", reason="the service needs tabon[service]")
+pytest.importorskip("starlette", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
 from service_server import PATIENCE, get, queries, query_service, service  # noqa: E402

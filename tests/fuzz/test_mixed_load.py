@@ -11,7 +11,7 @@ import pytest
 from budgets import budget, seeded
 
 httpx = pytest.importorskip("httpx", reason="the service's tests speak HTTP with httpx")
-pytest.importorskip("fastapi", reason="the service needs tabon[service]")
+pytest.importorskip("starlette", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
 from service_server import PATIENCE, bank, get, http, program, queries, until  # noqa: E402
@@ -88,7 +88,7 @@ def test_fifty_clients_are_all_answered(tmp_path):
             assert sum(counts) >= budget(CLIENTS * 3, CLIENTS)
             held.append(memory(running.process))
         until(
-            lambda: "tabon_requests_running 1\n" in get(f"{running.address}/metrics").text, "all have ended"
+            lambda: "tabon_requests_running 1.0\n" in get(f"{running.address}/metrics").text, "all have ended"
         )
         talk = running.talk()
     assert CANARY not in talk

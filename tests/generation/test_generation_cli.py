@@ -6,12 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from batch_server import BatchServer
+from commands import tabon as run
 from echo_model import ECHO
 from provider_server import KEY, OK, Behaviour, ProviderServer, behaviour_of, body, status
-from tabon.cli import main
 from tabon.data.cohort.datasets.simulated import write_simulated
 from tabon.data.simulate import SimulationSettings
 from tabon.generation.batches import BatchLimits
@@ -33,11 +32,6 @@ def echo(tmp_path):
     """A model behind an external command."""
     (tmp_path / "echo.py").write_text(ECHO)
     return ["--model", "command:echo", "--command", f"{sys.executable} {tmp_path / 'echo.py'}"]
-
-
-def run(*words):
-    """Run a command."""
-    return CliRunner().invoke(main, [str(word) for word in words])
 
 
 def ask(server, cohort, out, *words, model="openai:m"):

@@ -126,12 +126,15 @@ def test_the_asked_wait_is_kept(tmp_path, monkeypatch):
     """Retry-After decides how long to wait; else waits grow, with jitter, up to a limit."""
     waits = []
 
-    async def record(_, attempt, asked):
-        waits.append((attempt, asked))
+    async def record(_, seconds):
+        waits.append(seconds)
 
-    monkeypatch.setattr(running.Run, "_pause", record)
-    generate(tmp_path / "d", Scripted(TryAgainError("429", retry_after=17.0), TryAgainError("500")), 1)
-    assert waits == [(1, 17.0), (2, None)]
+    monkeypatch.setattr(running.Run, "_sleep", record)
+    generator = Scripted(TryAgainError("429", retry_after=17.0), TryAgainError("500"))
+    generate(tmp_path / "d", generator, 1, limits=Limits(first_wait=8.0))
+    asked, grown = waits
+    assert asked == 17.0
+    assert 8.0 <= grown <= 24.0
 
 
 def test_the_spend_cap_holds(tmp_path):

@@ -19,14 +19,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engine_work
+from commands import tabon
 from engine_work import NotingEngine, notes
 from tabon import TransitionBank
-from tabon.cli import main
 from tabon.cli import select as select_module
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
@@ -71,7 +70,7 @@ def one_machine(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(select_module, "QUERIES_AT_ONCE", PART)
         arguments = ["select", str(queries), "--bank", str(bank), "--out", str(out), "--no-store"]
-        said = CliRunner().invoke(main, arguments)
+        said = tabon(*arguments)
     assert said.exit_code == 1
     return SimpleNamespace(bank=bank, queries=queries, selections=out.read_bytes(), said=said.stderr)
 
@@ -225,7 +224,7 @@ def test_settings_mean_what_the_options_mean(one_machine, tmp_path, options):
         "--allow-bank-patients" if value is True else f"--{name}={value}" for name, value in options.items()
     ]
     arguments = ["select", str(one_machine.queries), "--bank", str(one_machine.bank), "--no-store", *flags]
-    done = CliRunner().invoke(main, [*arguments, "--out", str(tmp_path / "b")])
+    done = tabon(*arguments, "--out", tmp_path / "b")
     assert selections == (tmp_path / "b").read_bytes()
     assert sorted(said) == sorted(done.stderr.splitlines()[:-1])
 

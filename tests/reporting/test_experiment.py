@@ -9,10 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
+from commands import tabon
 from experiment_text import EXPERIMENT
-from tabon.cli import main
 from tabon.data.cohort.datasets.simulated import write_simulated
 from tabon.data.simulate import SimulationSettings
 from tabon.errors import BadInputError
@@ -279,7 +278,7 @@ def test_a_method_that_cannot_work_is_refused_before_drafts_are_paid_for(tmp_pat
 
 def test_a_folder_without_an_experiment_says_so(tmp_path):
     """The way out is in the message."""
-    answer = CliRunner().invoke(main, ["reproduce", str(tmp_path)])
+    answer = tabon("reproduce", tmp_path)
     assert answer.exit_code == 1
     assert "experiment.toml" in answer.output
 
@@ -304,7 +303,7 @@ def test_the_papers_experiment_and_the_embedded_one_can_be_read():
 def test_a_dry_run_says_what_is_missing_and_writes_nothing(folder, tmp_path):
     """`--dry-run` names the metrics that cannot be measured."""
     out = tmp_path / "out"
-    answer = CliRunner().invoke(main, ["reproduce", str(folder), "--out", str(out), "--dry-run"])
+    answer = tabon("reproduce", folder, "--out", out, "--dry-run")
     assert answer.exit_code == 0
     assert "chexbert is not measured" in answer.output
     assert not out.exists()
@@ -321,7 +320,7 @@ def test_drafts_are_bought_and_joined_where_the_cohort_is_real(tmp_path):
         text = text.replace(f'model = "{model}"\nprompt = "{prompt}"', asked)
     (tmp_path / "experiment.toml").write_text(text, encoding="utf-8")
     for _ in range(2):
-        answer = CliRunner().invoke(main, ["reproduce", str(tmp_path), "--no-store"])
+        answer = tabon("reproduce", tmp_path, "--no-store")
         assert answer.exit_code == 0, answer.output
     asked = (tmp_path / "asked").read_text(encoding="utf-8").split()
     drafts = (tmp_path / "output" / "drafts.jsonl").read_text(encoding="utf-8").splitlines()

@@ -12,14 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from commands import tabon
 from openi import ARCHIVE
 from openi_archive import made_up_studies, write_archive
-from tabon.cli import main
 from tabon.errors import BadInputError
 from tabon.evaluation import read_cases
 from tabon.metrics.store import MeasurementStore
@@ -291,7 +290,7 @@ def test_tabon_reads_the_files(archive, tmp_path):
         ["select", folder / "test.jsonl", "--bank", bank, "--no-store"],
     ]
     for step in steps:
-        result = CliRunner().invoke(main, list(map(str, step)))
+        result = tabon(*step)
         assert result.exit_code == 0, result.output
     picks.write_text(result.stdout)
     assert len(records(picks)) == 12

@@ -20,11 +20,11 @@ from tabon.search import PreparedSearch, open_search, repeats
 from tabon.search import cell_scan as scanning
 from tabon.search import sketch as sketching
 from tabon.search.cell_scan import Run, faiss_scan, numpy_scan, to_single
-from tabon.search.files import IndexFiles
-from tabon.search.half_index import Copies, HalfIndex
-from tabon.search.index_files import Block, index_from, read_index, write_index
+from tabon.search.half_index import HalfIndex
+from tabon.search.index_build import Block, write_index
+from tabon.search.index_files import IndexFiles, index_from, read_index
 from tabon.search.ivf import Cells, cells_of, enough_margin, number_of_cells, sampled_rows, trained_centroids
-from tabon.search.repeats import SeenRows
+from tabon.search.repeats import Copies, SeenRows
 from tabon.search.sketch import Sketch, principal_basis, sketched
 from tabon.text.records import query_from_record, transition_from_record
 from unit_rows import slow_top_k, unit
@@ -324,7 +324,7 @@ def test_most_rows_are_in_their_nearest_cell():
     rows = unit(rng, (40, 24))[rng.integers(40, size=4000)] + 0.15 * rng.standard_normal((4000, 24))
     rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
     centroids = trained_centroids(to_single(rows), 64)
-    near, means = cells_of(rows, centroids, None)
+    near, means = cells_of(rows, centroids)
     assert (near == (to_single(rows) @ centroids.T).argmax(axis=1)).mean() > 0.9
     np.testing.assert_allclose(means[3], to_single(rows)[near == 3].mean(axis=0), atol=1e-5)
 
@@ -481,7 +481,7 @@ import sys, json
 sys.modules["faiss"] = None
 import numpy as np
 from tabon import TransitionBank
-from tabon.search.files import IndexFiles
+from tabon.search.index_files import IndexFiles
 bank = TransitionBank.load(sys.argv[1])
 IndexFiles(f"index:{sys.argv[3]}?ivf=always").prepare(bank, ["novelty"])
 rows = np.load(sys.argv[4])

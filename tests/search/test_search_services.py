@@ -12,13 +12,12 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from commands import tabon
 from search_servers import PASSWORD, Milvus, Postgres, free_ports
 from tabon import Selector, TransitionBank
-from tabon.cli import main
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.errors import BadInputError, SearchServiceError, TabonError
 from tabon.method.nearest import ExactIndex, distinct_rows
@@ -206,11 +205,11 @@ def test_the_command_line_gives_the_same_bytes(filled, bank, tmp_path):
     """`tabon bank index` and then `tabon select --search` prints what `tabon select` prints."""
     queries = tmp_path / "queries.jsonl"
     queries.write_text("".join(json.dumps(query) + "\n" for query in QUERIES))
-    indexed = CliRunner().invoke(main, ["bank", "index", str(bank), "--search", filled.url])
+    indexed = tabon("bank", "index", bank, "--search", filled.url)
     assert indexed.exit_code == 0, indexed.output
     command = ["select", str(queries), "--bank", str(bank), "--no-store"]
-    here = CliRunner().invoke(main, command)
-    there = CliRunner().invoke(main, [*command, "--search", filled.url])
+    here = tabon(*command)
+    there = tabon(*command, "--search", filled.url)
     assert there.exit_code == 0, there.stderr
     assert there.stdout == here.stdout
     assert there.stderr == ""

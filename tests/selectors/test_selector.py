@@ -12,6 +12,7 @@ from tabon import Query, Report, Selector, Transition, TransitionBank
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError
+from tabon.method.selection import Note
 from tabon.method.sentence_sets import embed, sentence_set
 from tabon.text.records import query_from_record, transition_from_record
 from tabon.text.reports import SECTIONS
@@ -255,7 +256,7 @@ def test_a_draft_that_lacks_a_section_has_the_worst_distance_there(bank):
     """Distance 1 in the missing section, and a flag."""
     selection = Selector(bank).select(CLEAR, [Report("New effusion.", ""), CLEAR])
     assert selection.sections["impression"].distances[0] == 1.0
-    assert "draft-lacks:impression:0" in selection.flags
+    assert Note("draft-lacks", "impression", 0) in selection.flags
 
 
 def test_a_section_that_the_prior_lacks_is_left_out(bank):
@@ -264,14 +265,14 @@ def test_a_section_that_the_prior_lacks_is_left_out(bank):
         Report("Clear lungs.", ""), [Report("New effusion.", "Effusion."), CLEAR]
     )
     assert set(selection.sections) == {"findings"}
-    assert "prior-lacks:impression" in selection.flags
+    assert Note("prior-lacks", "impression") in selection.flags
 
 
 def test_a_copy_of_the_prior_is_neutral_and_flagged(bank):
     """No change has no direction: distance ½ a section under the default policy."""
     selection = Selector(bank).select(CLEAR, [CLEAR, Report("New effusion.", "Effusion.")])
     assert selection.total_distances[0] == 1.0
-    assert {"no-change:findings:0", "no-change:impression:0"} <= set(selection.flags)
+    assert {Note("no-change", "findings", 0), Note("no-change", "impression", 0)} <= set(selection.flags)
 
 
 @pytest.mark.parametrize(("zero", "total"), [("neutral", 1.0), ("match", 0.0), ("farthest", 2.0)])
@@ -289,7 +290,7 @@ def test_a_section_that_the_bank_lacks_is_left_out():
     selector = Selector(TransitionBank.build(only, encoder="hashing"))
     selection = selector.select(CLEAR, [Report("New effusion.", "Effusion.")])
     assert selection.selected == 0
-    assert "bank-lacks:impression" in selection.flags
+    assert Note("bank-lacks", "impression") in selection.flags
 
 
 @pytest.mark.parametrize("distance", ["novelty", "dir-hausdorff"])
@@ -366,4 +367,4 @@ def test_very_long_and_foreign_drafts_are_answered(bank):
     foreign = Report("Легкие чистые. 肺野清晰。", "Norme.")
     selection = Selector(bank).select(CLEAR, [long, foreign])
     assert selection.selected is not None
-    assert "long-section:findings:0" in selection.flags
+    assert Note("long-section", "findings", 0) in selection.flags

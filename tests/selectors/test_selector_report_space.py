@@ -245,7 +245,7 @@ def test_priors_are_not_looked_at(name):
     answers = [pick(bank, name, *drafts, priors=priors) for priors in ((), (CLEAR,), (EDEMA, CLEAR))]
     assert answers[0] == answers[1] == answers[2]
     assert answers[0].selected == 1
-    assert not any(flag.startswith("prior") for flag in answers[0].flags)
+    assert not any(flag.kind.startswith("prior") for flag in answers[0].flags)
 
 
 def test_one_draft_is_chosen_and_identical_drafts_tie():

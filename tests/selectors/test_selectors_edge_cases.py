@@ -8,6 +8,7 @@ import pytest
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
+from tabon.method.selection import Note
 from tabon.selectors import SELECTORS, Selector, load_scorer
 from tabon.text.records import Query, query_from_record, transition_from_record
 from tabon.text.reports import Report
@@ -135,7 +136,7 @@ def test_a_draft_without_a_section_is_behind_there(name):
     lacking = chosen(name, with_drafts(Report(query().candidates[0].findings, ""), *query().candidates[1:]))
     distances = lacking.sections["impression"].distances
     assert distances[0] == max(distances)
-    assert "draft-lacks:impression:0" in lacking.flags
+    assert Note("draft-lacks", "impression", 0) in lacking.flags
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,6 +13,7 @@ from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_t
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.method.bank import TransitionBank
+from tabon.method.selection import Note
 from tabon.selectors import Selector, load_scorer
 from tabon.selectors.streaming import Halving, Margin, StreamingSelector, calibrated_margin, replay, saved
 from tabon.selectors.streaming.draft_text import DraftText, certain, sentences_in
@@ -169,8 +170,8 @@ def test_the_pick_is_the_selectors_among_what_is_left(texts, rule, name):
     [alone] = chooser(name).select_many([query])
     found = session.result()
     assert found.selected == (None if alone.selected is None else left[alone.selected])
-    assert [flag for flag in found.flags if flag.startswith("stopped")] == [
-        f"stopped:{draft}" for draft in session.stopped
+    assert [flag for flag in found.flags if flag.kind == "stopped"] == [
+        Note("stopped", draft=draft) for draft in session.stopped
     ]
 
 
@@ -234,7 +235,7 @@ def test_text_under_way_is_ignored_and_nobody_comes_back():
     assert session.finish(1) == ()
     assert session.finish(0) == ()
     assert session.result().selected == 0
-    assert "stopped:1" in session.result().flags
+    assert Note("stopped", draft=1) in session.result().flags
 
 
 def test_small_talk_is_not_judged():

@@ -34,7 +34,7 @@ from tabon.explain.explanation import explain
 from tabon.explain.flags import FLAG_KINDS, draft_flags
 from tabon.method.bank import bank_transitions
 from tabon.reporting.transition_map import project
-from tabon.selectors.setup import SelectionSettings, abstaining_selector, make_selector
+from tabon.selectors.setup import SelectionSettings, make_selector, may_abstain
 from tabon.service.explorer import (
     ExplorerSettings,
     Page,
@@ -90,7 +90,8 @@ def rouge_l_f(reference, draft):
 def test_the_numbers_are_those_of_select_and_explain(settings):
     """Every number of a study is what `tabon select` and `tabon explain` give for the same query."""
     records = [*simulated(), *odd()]
-    chooser, selector = abstaining_selector(bank(), settings), make_selector(bank(), settings)
+    selector = make_selector(bank(), settings)
+    chooser = may_abstain(selector, settings)
     studies = made(settings, records)
     shown, lines = study_records(studies), overview_record(studies)["studies"]
     selections = chooser.select_many(queries(records))

@@ -9,7 +9,7 @@ import pytest
 
 from explorer_cases import PLAIN, bank, no_constant, odd, queries, simulated
 
-pytest.importorskip("fastapi", reason="the extra `service` is not installed")
+pytest.importorskip("starlette", reason="the extra `service` is not installed")
 pytest.importorskip("uvicorn", reason="the extra `service` is not installed")
 httpx = pytest.importorskip("httpx", reason="the extra `gateway` is not installed")
 

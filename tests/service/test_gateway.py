@@ -7,6 +7,8 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
+from collections import Counter
 from contextlib import redirect_stdout
 from itertools import product
 from pathlib import Path
@@ -23,7 +25,7 @@ from tabon.text.reports import report_from_record
 
 httpx = pytest.importorskip("httpx", reason="the gateway needs tabon[gateway]")
 openai = pytest.importorskip("openai", reason="the gateway is tested with the openai client")
-pytest.importorskip("fastapi", reason="the service needs tabon[service]")
+pytest.importorskip("starlette", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
 from gateway_upstream import TEXT, USAGE, Upstream, gateway, written  # noqa: E402
@@ -73,6 +75,29 @@ def test_picks_are_those_of_tabon_select():
             for name in ("selected", "margin", "tied", "flags", "abstained", "p", "signature"):
                 assert found.tabon[name] == wanted[name]
             assert (found.tabon["notice"], found.tabon["returned"]) == (NOTICE, [wanted["selected"]])
+
+
+def test_json_is_read_once_and_written_once(running, monkeypatch):
+    """Of five drafts in one call nothing is written and parsed again on the way to the pick."""
+    _, address = running
+    seen = Counter()
+
+    def counted(name, real):
+        def call(*values, **options):
+            seen[name] += sys._getframe(1).f_globals["__name__"].startswith("tabon.")
+            return real(*values, **options)
+
+        return call
+
+    body = {**ASK, "tabon": {"prior": queries()[0]["prior"], "drafts": 5}}
+    for name in ("loads", "dumps"):
+        monkeypatch.setattr(json, name, counted(name, getattr(json, name)))
+    found = httpx.post(f"{address}/v1/chat/completions", json=body, timeout=PATIENCE)
+    assert found.json()["tabon"]["drafts"] == 5
+    assert seen == {
+        "loads": 2,  # the request and the upstream's answer
+        "dumps": 3,  # what is asked of the upstream, the digest of its parameters, the answer
+    }
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -1,5 +1,6 @@
 """The upstream fails or hangs, clients hang up: the right status, nothing left open, no text told."""
 
+import asyncio
 import json
 import logging
 import shutil
@@ -15,16 +16,21 @@ import pytest
 from budgets import budget, seeded
 from tabon.errors import ServiceError
 from tabon.service.batcher import Batcher, BatchSettings
+from tabon.service.gateway import GatewaySettings
+from tabon.service.gateway.draft_set import cancelled
 from tabon.service.gateway.ranking import NO_ROOM
+from tabon.service.gateway.upstream import Call
+from tabon.service.gateway.upstream import Upstream as Asking
 from tabon.service.metrics import Metrics
 
 httpx = pytest.importorskip("httpx", reason="the gateway needs tabon[gateway]")
 openai = pytest.importorskip("openai", reason="the gateway is tested with the openai client")
-pytest.importorskip("fastapi", reason="the service needs tabon[service]")
+pytest.importorskip("starlette", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
 from gateway_upstream import HANG, OK, RESET, Act, Upstream, fails, gateway  # noqa: E402
 from service_server import PATIENCE, get, post, queries, query_service, until  # noqa: E402
+from waiting import until_async  # noqa: E402
 
 CANARY, KEY = "Zqxwv", "sk-Kyvqz-upstream-key"
 ASK = {"model": "up-1", "messages": [{"role": "user", "content": f"{CANARY} Write the report."}], "seed": 0}
@@ -252,10 +258,53 @@ def test_hang_ups_at_any_moment_leave_nothing_behind():
             up.script[:] = chance.choice([[], [HANG] * 6, [OK, HANG, HANG]])
             with hanging(address, {**ASK, "stream": stream}):
                 time.sleep(chance.choice([0, 0.001, 0.01, 0.03]) * chance.random())
-            until(lambda: "tabon_requests_running 1\n" in get(f"{address}/metrics").text, "it has ended")
+            until(lambda: "tabon_requests_running 1.0\n" in get(f"{address}/metrics").text, "it has ended")
             until(lambda: up.running == 0, "its calls are closed")
         up.script.clear()
         assert [ask(address).status_code for _ in range(3)] == [200] * 3
+
+
+def test_who_waits_for_calls_to_end_may_be_cancelled_too():
+    """However soon the second cancellation comes, no call to the upstream stays open."""
+
+    async def twice(up, steps):
+        loop, asking = asyncio.get_running_loop(), Asking(GatewaySettings(upstream=up.url), Metrics())
+        await asking.open()
+        call = Call(path="chat/completions", body=ASK, deadline=loop.time() + PATIENCE)
+        work = asyncio.create_task(asking.ask(call))
+        await until_async(lambda: up.running == 1, "the call has arrived")
+        waiting = asyncio.create_task(cancelled([work]))
+
+        def later(left):
+            return loop.call_soon(later, left - 1) if left else waiting.cancel()
+
+        later(steps)
+        await asyncio.wait({work})
+        await until_async(lambda: up.running == 0, "the call is closed")
+        await asking.close()
+
+    for steps in range(1, 9):
+        with Upstream(script=[HANG]) as up:
+            asyncio.run(twice(up, steps))
+
+
+def test_a_cancellation_that_gets_lost_is_repeated():
+    """A library that takes a cancellation for its own, as anyio may, does not keep a call alive."""
+
+    async def losing():
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            asyncio.current_task().uncancel()
+        await asyncio.Event().wait()
+
+    async def run():
+        lost = asyncio.create_task(losing())
+        await asyncio.wait({lost}, timeout=0)
+        await cancelled([lost])
+        return lost.cancelled()
+
+    assert asyncio.run(run())
 
 
 @contextmanager

@@ -8,15 +8,24 @@ from hypothesis import strategies as st
 
 from tabon.errors import BadInputError, GatewayError
 from tabon.generation.prompts import as_data, fill, get_prompt
+from tabon.method.selection import Selection
 from tabon.service.gateway import GatewaySettings, gateway_settings
 from tabon.service.gateway.chat_request import asked_of
 from tabon.service.gateway.completions import chunks
 from tabon.service.gateway.draft_set import DraftSet
-from tabon.service.gateway.events import EventReader
 from tabon.service.gateway.prior_in_prompt import known_marks, prior_in
 from tabon.service.gateway.ranking import ranking
 from tabon.service.gateway.refusals import refused
-from tabon.service.gateway.replies import Draft, Reply, StreamReader, extend, joined, reply_of, total_usage
+from tabon.service.gateway.replies import (
+    Draft,
+    EventReader,
+    Reply,
+    StreamReader,
+    extend,
+    joined,
+    reply_of,
+    total_usage,
+)
 from tabon.service.parsing import Limits
 from tabon.text.reports import Report, parse_report
 
@@ -208,7 +217,7 @@ def test_the_order_is_by_distance_with_the_pick_first(distances, data):
     """The pick leads, then the others by distance and place; a draft that did not come is not there."""
     came = sorted(data.draw(st.sets(st.integers(0, len(distances) - 1), min_size=1)))
     pick = data.draw(st.sampled_from(came))
-    first, *others = ranking({"selected": pick, "total_distances": distances}, came)
+    first, *others = ranking(Selection(selected=pick, total_distances=tuple(distances)), came)
     assert first == pick
     assert sorted([first, *others]) == came
     assert others == sorted(others, key=lambda place: (distances[place], place))

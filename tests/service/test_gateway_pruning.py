@@ -4,12 +4,13 @@ import pytest
 
 from tabon import Selector
 from tabon.encoders.hashing import HashingEncoder
+from tabon.method.selection import Note
 from tabon.selectors.streaming import Halving, StreamingSelector
 from tabon.text.reports import report_from_record
 
 openai = pytest.importorskip("openai", reason="the gateway is tested with the openai client")
 pytest.importorskip("httpx", reason="the gateway needs tabon[gateway]")
-pytest.importorskip("fastapi", reason="the service needs tabon[service]")
+pytest.importorskip("starlette", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
 from gateway_upstream import Act, Upstream, gateway, written  # noqa: E402
@@ -47,7 +48,7 @@ def test_what_is_stopped_is_what_the_library_stops(number):
     """Stopped drafts, pick and distances are those of `StreamingSelector`; the upstream sees the closes."""
     record = longer(queries()[number])
     wanted = in_the_library(record, Halving(POINTS))
-    stopped = [place for place in range(5) if f"stopped:{place}" in wanted.flags]
+    stopped = [place for place in range(5) if Note("stopped", draft=place) in wanted.flags]
     assert stopped
     with Upstream(texts=written(record), pause=0.01) as up:
         with gateway(up, prune=True, prune_points=POINTS) as address:
@@ -58,7 +59,7 @@ def test_what_is_stopped_is_what_the_library_stops(number):
             wanted.selected,
             wanted.signature,
         )
-        assert sorted(own["flags"]) == sorted(wanted.flags)
+        assert sorted(own["flags"]) == sorted(map(str, wanted.flags))
         left = [place for place in range(5) if place not in stopped]
         assert [own["distances"][place] for place in left] == [
             wanted.total_distances[place] for place in left

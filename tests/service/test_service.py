@@ -21,7 +21,7 @@ from tabon.encoders.cache import LONGEST, CachingEncoder
 from tabon.encoders.hashing import HashingEncoder
 from tabon.errors import ServiceError
 from tabon.explain.explanation import explain
-from tabon.search.files import IndexFiles
+from tabon.search.index_files import IndexFiles
 from tabon.selectors.setup import SelectionSettings, answer
 from tabon.service import AnswerSettings, query_service_of
 from tabon.service.batcher import Batcher, BatchSettings
@@ -30,7 +30,7 @@ from tabon.service.metrics import Metrics
 from tabon.text.records import query_from_record
 
 httpx = pytest.importorskip("httpx", reason="the service's tests speak HTTP with httpx")
-pytest.importorskip("fastapi", reason="the service needs tabon[service]")
+pytest.importorskip("starlette", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
 from service_server import (  # noqa: E402
@@ -50,6 +50,9 @@ from service_server import (  # noqa: E402
 )
 
 HERE = Path(__file__).parents[1] / "helpers"
+GATEWAY_COUNTS = ("drafts", "drafts_failed", "drafts_stopped", "upstream_calls", "upstream_failures")
+GAUGES = ("requests_running", "queue_length", "ready", "cached_sentences", "cache_hits", "cache_misses")
+HISTOGRAMS = ("request_seconds", "batch_size", "batch_seconds", "queue_seconds")
 
 
 def library(record):
@@ -61,6 +64,23 @@ def metric(address, name):
     """Return one number of /metrics."""
     lines = get(f"{address}/metrics").text.splitlines()
     return float(next(line for line in lines if line.startswith(f"{name} ")).rpartition(" ")[2])
+
+
+def test_each_service_counts_for_itself():
+    """Two services in one process share no count; nothing but the names that the docs give is shown."""
+    with service() as one, service() as other:
+        post(f"{one}/v1/select", json=queries()[0])
+        assert metric(one, "tabon_batch_size_count") == metric(other, "tabon_batch_size_count") + 1
+        answer = get(f"{one}/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    kinds = dict(line.split()[2:] for line in answer.text.splitlines() if line.startswith("# TYPE"))
+    assert kinds == {
+        **dict.fromkeys(("tabon_requests_total", "tabon_queue_refused_total"), "counter"),
+        **dict.fromkeys((f"tabon_gateway_{name}_total" for name in GATEWAY_COUNTS), "counter"),
+        **dict.fromkeys((f"tabon_{name}" for name in GAUGES), "gauge"),
+        **dict.fromkeys((f"tabon_{name}" for name in HISTOGRAMS), "histogram"),
+    }
+    assert "_created" not in answer.text
 
 
 def test_select_gives_the_bytes_of_the_library():

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabon.errors import BadInputError, ServiceError
-from tabon.service import guarded_app
+from tabon.service import RouteModule, guarded_app
 from tabon.service import server as serving_module
 from tabon.service.explorer.records import NOTICE
 from tabon.service.guard import guard_settings, read_token
@@ -22,11 +22,11 @@ from tabon.service.parsing import Limits, depth_of, query_from_body, service_err
 from tabon.service.server import most_connections
 
 httpx = pytest.importorskip("httpx", reason="the service's tests speak HTTP with httpx")
-pytest.importorskip("fastapi", reason="the service needs tabon[service]")
+pytest.importorskip("starlette", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
-from fastapi import Request  # noqa: E402
-from fastapi.responses import StreamingResponse  # noqa: E402
+from starlette.responses import Response, StreamingResponse  # noqa: E402
+from starlette.routing import Route  # noqa: E402
 
 from service_server import PATIENCE, ask, get, http, post, queries, query_service, service, serving, until  # noqa: E402
 
@@ -291,19 +291,20 @@ def test_a_head_that_does_not_come_is_given_up(data):
 def test_an_answer_that_is_not_read_is_given_up():
     """A client that asks and does not read is cut off, so that it cannot hold a request for ever."""
 
-    def flood(app):
-        async def lines():
-            while True:
-                yield b"x" * 65_536
+    async def lines():
+        while True:
+            yield b"x" * 65_536
 
-        app.add_api_route("/flood", lambda: StreamingResponse(lines()), response_model=None)
+    async def flood(_):
+        return StreamingResponse(lines())
 
-    with serving(guarded_app(query_service(), LOCAL, [flood]), client_seconds=2.0) as address:
+    module = RouteModule(routes=[Route("/flood", flood)])
+    with serving(guarded_app(query_service(), LOCAL, [module]), client_seconds=2.0) as address:
         place = httpx.URL(address)
         with socket.create_connection((place.host, place.port), timeout=PATIENCE) as client:
             client.sendall(b"GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n")
             client.recv(1)
-            until(lambda: "tabon_requests_running 1\n" in get(f"{address}/metrics").text, "it is cut off")
+            until(lambda: "tabon_requests_running 1.0\n" in get(f"{address}/metrics").text, "it is cut off")
 
 
 def connected(address, stack):
@@ -341,7 +342,7 @@ def test_connections_beyond_the_limit_that_are_at_work_stay(monkeypatch):
     """A new connection does not end a request that is worked on: it is cut off itself."""
     monkeypatch.setattr(serving_module, "most_connections", lambda: 2)
     gate, gone = Event(), Event()
-    app = guarded_app(query_service(), LOCAL, [streaming_door(gate, gone)])
+    app = guarded_app(query_service(), LOCAL, [streaming_module(gate, gone)])
     with serving(app) as address, ExitStack() as stack:
         lines = ("Host: localhost", "Content-Type: application/json", "Content-Length: 2")
         working = [connected(address, stack) for _ in range(2)]
@@ -361,9 +362,7 @@ def test_slow_bodies_do_not_count_as_requests_at_work():
         lines = ("Host: localhost", "Content-Type: application/json", "Content-Length: 900")
         for _ in range(3):
             connected(address, stack).sendall(head(*lines, body=b"{"))
-        until(
-            lambda: "tabon_requests_running 4\n" in get(f"{address}/metrics").text, "the slow ones are there"
-        )
+        until(lambda: "tabon_requests_running 4.0\n" in get(f"{address}/metrics").text, "the slow ones came")
         assert post(f"{address}/v1/select", json=GOOD).status_code == 200
 
 
@@ -425,41 +424,39 @@ def test_the_open_page_needs_no_token_but_its_host():
             refused(get(address + path), 401)
 
 
-def streaming_door(gate, gone):
+def streaming_module(gate, gone):
     """Return a route module with a stream: a line, a wait for the gate, a note when the client is gone."""
 
-    def add(app):
-        async def lines():
-            try:
-                yield b"data: first\n\n"
-                while not gate.is_set():  # noqa: ASYNC110  # of another thread
-                    await asyncio.sleep(0.01)
-                yield b"data: second\n\n"
-            finally:
-                gone.set()
-
-        async def stream(request: Request):
-            await request.body()
-            return StreamingResponse(lines(), media_type="text/event-stream")
-
-        async def plain(request: Request):
-            await request.body()
-            while not gone.is_set():
+    async def lines():
+        try:
+            yield b"data: first\n\n"
+            while not gate.is_set():  # noqa: ASYNC110  # of another thread
                 await asyncio.sleep(0.01)
-                if await request.is_disconnected():
-                    gone.set()
+            yield b"data: second\n\n"
+        finally:
+            gone.set()
 
-        app.add_api_route("/stream", stream, methods=["POST"])
-        app.add_api_route("/plain", plain, methods=["POST"], response_model=None)
+    async def stream(request):
+        await request.body()
+        return StreamingResponse(lines(), media_type="text/event-stream")
 
-    return add
+    async def plain(request):
+        await request.body()
+        while not gone.is_set():
+            await asyncio.sleep(0.01)
+            if await request.is_disconnected():
+                gone.set()
+        return Response()
+
+    routes = [Route("/stream", stream, methods=["POST"]), Route("/plain", plain, methods=["POST"])]
+    return RouteModule(routes=routes)
 
 
 def test_a_stream_passes_the_guard_line_by_line():
     """The first event arrives while the route holds the second back, with the request guard's headers."""
     gate, gone = Event(), Event()
     with (
-        service(route_modules=[streaming_door(gate, gone)]) as address,
+        service(route_modules=[streaming_module(gate, gone)]) as address,
         http() as client,
         client.stream("POST", f"{address}/stream", json={"x": 1}) as found,
     ):
@@ -474,7 +471,7 @@ def test_a_stream_passes_the_guard_line_by_line():
 def test_a_route_hears_that_its_client_is_gone(path):
     """A client that closes its connection, before or within the answer, is seen by the route."""
     gate, gone = Event(), Event()
-    with service(route_modules=[streaming_door(gate, gone)]) as address:
+    with service(route_modules=[streaming_module(gate, gone)]) as address:
         place = httpx.URL(address)
         with socket.create_connection((place.host, place.port), timeout=PATIENCE) as client:
             lines = ("Host: localhost", "Content-Type: application/json", "Content-Length: 2")
@@ -507,7 +504,7 @@ def test_the_canary_is_in_no_log_and_no_metric(caplog):
     assert any(line.startswith("GET unknown 404") for line in lines)
     assert any(line.startswith("other /healthz 405") for line in lines)
     assert CANARY not in text + "".join(lines) + "".join(str(record.args) for record in ours)
-    assert 'tabon_requests_total{method="POST",route="/v1/select",status="200"} 2' in text
+    assert 'tabon_requests_total{method="POST",route="/v1/select",status="200"} 2.0\n' in text
 
 
 def test_an_error_inside_says_nothing_of_the_text(caplog):

@@ -26,8 +26,9 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """
     path = Path(path)
     try:
-        kind = _kind(path)
-        place = _followed(path)
+        kind, place = _kind(path), path
+        while place.is_symlink() and _descriptor(place) is None:
+            place = place.parent / place.readlink()
         number = _descriptor(place)
         if number is not None:
             writing = _copied_into(os.dup(number))
@@ -53,13 +54,6 @@ def _kind(path: Path) -> int:
         return stat.S_IFREG
 
 
-def _followed(path: Path) -> Path:
-    """Follow links as far as a file's own name, or the name of an open file."""
-    while path.is_symlink() and _descriptor(path) is None:
-        path = path.parent / path.readlink()
-    return path
-
-
 def _descriptor(path: Path) -> int | None:
     """Return the number of the open file that a path such as /dev/fd/3 stands for."""
     folders = (Path("/dev/fd"), Path("/proc/self/fd").resolve())
@@ -81,12 +75,20 @@ def _renamed_to(path: Path) -> Iterator[IO[bytes]]:
     """Give a file beside `path` that is synced and takes its name when the block ends well."""
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(path)
-    with _locked_file(path) as file, _removed_on_failure(Path(file.name)):
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-        Path(file.name).replace(path)
-    _sync_folder(path.parent)
+    with _locked_file(path) as file:
+        try:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # so that the rename lasts
+    finally:
+        os.close(folder)
 
 
 @contextmanager
@@ -102,28 +104,9 @@ def _locked_file(path: Path) -> Iterator[IO[bytes]]:
                 return
 
 
-@contextmanager
-def _removed_on_failure(path: Path) -> Iterator[None]:
-    """Remove a file when the block ends in an exception."""
-    try:
-        yield
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-
-
 def _remove_leftovers(path: Path) -> None:
     """Remove temporary files of writers that were killed; a living one holds a lock."""
     for leftover in path.parent.glob(f".{escape(path.name)}.*.part"):
         with suppress(OSError), leftover.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             leftover.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename in this folder last."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -32,8 +32,13 @@ class BlobStore:
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the blobs that are there and whole, by key."""
+        rows: list[tuple[Any, Any, Any]] = []
         with self._connection() as connection:
-            rows = list(self._select(connection, keys))
+            for start in range(0, len(keys), CHUNK):
+                chunk = keys[start : start + CHUNK]
+                marks = ",".join("?" * len(chunk))
+                query = f"SELECT key, vector, crc FROM {self._table} WHERE key IN ({marks})"  # noqa: S608
+                rows += connection.execute(query, chunk)
         wanted = set(keys)  # a damaged file may give other rows, and values of other types
         return {
             key: blob
@@ -81,16 +86,6 @@ class BlobStore:
             raise OSError("it is no plain file")
         if self.path.stat().st_mode & 0o777 != OWNER_ONLY:
             self.path.chmod(OWNER_ONLY)
-
-    def _select(
-        self, connection: sqlite3.Connection, keys: Sequence[bytes]
-    ) -> Iterator[tuple[Any, Any, Any]]:
-        """Look up keys, some hundreds at a time."""
-        for start in range(0, len(keys), CHUNK):
-            chunk = keys[start : start + CHUNK]
-            marks = ",".join("?" * len(chunk))
-            query = f"SELECT key, vector, crc FROM {self._table} WHERE key IN ({marks})"  # noqa: S608
-            yield from connection.execute(query, chunk)
 
 
 def _checksum(key: bytes, blob: bytes) -> int:

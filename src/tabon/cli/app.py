@@ -1,30 +1,72 @@
-"""The `tabon` command and how its errors leave the process."""
+"""The `tabon` command: its commands by task, each imported when it is run."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
 
 import click
 
-from tabon.cli.bank import bank
-from tabon.cli.calibrate import calibrate
-from tabon.cli.cohort import cohort
-from tabon.cli.controls import controls_command
-from tabon.cli.convert import convert
-from tabon.cli.demo import demo
-from tabon.cli.doctor import doctor
-from tabon.cli.drafts import drafts
-from tabon.cli.evaluate import evaluate_command
-from tabon.cli.explain import explain
-from tabon.cli.fit import fit_command
-from tabon.cli.flags import flags_command
-from tabon.cli.generate import generate
-from tabon.cli.report import report
-from tabon.cli.reproduce import reproduce_command
-from tabon.cli.risk import risk
-from tabon.cli.select import select
-from tabon.cli.serve import serve_command
-from tabon.cli.simulate import simulate
-from tabon.cli.table import table
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command in the list of `tabon --help`."""
+
+    task: str
+    place: str  # module:attribute in `tabon.cli`
+    help: str
 
 
-@click.group(epilog="Research use only. Not a medical device.")
+COMMANDS = MappingProxyType(
+    {
+        "demo": Entry("Start", "demo:demo", "Run the whole method on a simulated cohort."),
+        "doctor": Entry("Start", "doctor:doctor", "Say what works here, and what adds the rest."),
+        "cohort": Entry("Data", "cohort:cohort", "Link the visits of a data set into transitions."),
+        "convert": Entry("Data", "convert:convert", "Read and write FHIR and DICOM SR."),
+        "simulate": Entry("Data", "simulate:simulate", "Write a simulated cohort with known truth."),
+        "generate": Entry("Drafts", "generate:generate", "Generate drafts with a model, into a journal."),
+        "drafts": Entry("Drafts", "drafts:drafts", "Join a journal with its cohort into queries."),
+        "bank": Entry("Select", "bank:bank", "Build and look at transition banks."),
+        "select": Entry("Select", "select:select", "Pick one draft for each query."),
+        "explain": Entry("Select", "explain:explain", "Say why a draft was chosen."),
+        "flags": Entry("Select", "flags:flags_command", "Say what to look at in each draft."),
+        "report": Entry("Select", "report:report", "Write studies, drafts and picks as one page."),
+        "serve": Entry("Select", "serve:serve_command", "Answer queries over HTTP."),
+        "calibrate": Entry("Tune", "calibrate:calibrate", "Learn when to abstain."),
+        "fit": Entry("Tune", "fit:fit_command", "Learn a selector's weights."),
+        "evaluate": Entry("Evaluate", "evaluate:evaluate_command", "Score selections against references."),
+        "table": Entry("Evaluate", "table:table", "Make tables from results."),
+        "risk": Entry("Evaluate", "risk:risk", "Print the risk of what is kept when some abstain."),
+        "controls": Entry("Evaluate", "controls:controls_command", "Change one thing at a time, and score."),
+        "reproduce": Entry("Evaluate", "reproduce:reproduce_command", "Run the experiment of a folder."),
+    }
+)
+
+
+class LazyGroup(click.Group):
+    """Imports a command when it is run, so that `--help` waits for none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the names in the order of the tasks."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command; None if there is none of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].place.partition(":")
+        found: click.Command = getattr(import_module(f"tabon.cli.{module}"), attribute)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the commands of each task."""
+        for task in dict.fromkeys(entry.task for entry in COMMANDS.values()):
+            with formatter.section(task):
+                formatter.write_dl(
+                    [(f"{name:<9}", entry.help) for name, entry in COMMANDS.items() if entry.task == task]
+                )
+
+
+@click.group(cls=LazyGroup, epilog="Research use only. Not a medical device.")
 @click.version_option(package_name="tabon")
 def main() -> None:
     """Pick the best of N generated chest X-ray reports by its change from the prior report.
@@ -32,30 +74,3 @@ def main() -> None:
     Data goes to standard output, talk to standard error; `-` is a standard
     stream. Exit status: 0 done, 1 an error (in one sentence), 2 usage.
     """
-
-
-COMMANDS = (
-    bank,
-    cohort,
-    generate,
-    drafts,
-    select,
-    explain,
-    report,
-    serve_command,
-    flags_command,
-    calibrate,
-    fit_command,
-    evaluate_command,
-    table,
-    risk,
-    controls_command,
-    convert,
-    reproduce_command,
-    simulate,
-    demo,
-    doctor,
-)
-
-for command in COMMANDS:
-    main.add_command(command)

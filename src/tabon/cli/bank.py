@@ -3,7 +3,7 @@
 import json
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import click
 
@@ -16,13 +16,14 @@ from tabon.cli.shared_options import (
     progress_bar,
     reports_errors,
     store_option,
+    takes,
 )
+from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError
 from tabon.integrations.engines import open_engine
 from tabon.method.bank import TransitionBank, build_bank_file
 from tabon.method.distances import DISTANCES
-from tabon.search import open_search
-from tabon.search.protocol import StoredSearch
+from tabon.search import StoredSearch, open_search
 from tabon.text.records import read_transitions
 
 bank_argument = click.argument("bank_path", metavar="BANK", type=click.Path(path_type=Path))
@@ -48,7 +49,10 @@ def bank() -> None:
 @store_option
 @no_store_option
 @reports_errors
-def build(transitions: Any, out: Path, *, engine: str, encoder: str | None, **options: Any) -> None:  # noqa: ANN401
+@takes(store=open_store)
+def build(
+    transitions: IO[bytes], out: Path, engine: str, encoder: str | None, store: SentenceStore | None
+) -> None:
     """Build a bank from TRANSITIONS (JSON Lines; `-` reads standard input).
 
     The file at --out appears whole or not at all.
@@ -62,7 +66,7 @@ def build(transitions: Any, out: Path, *, engine: str, encoder: str | None, **op
             read_transitions(transitions, name=name_of(transitions)),
             out,
             encoder=where.encoder(encoder or "minilm"),
-            store=open_store(options["store"], no_store=options["no_store"]),
+            store=store,
             progress=progress,
         )
     click.echo(f"{out}: {len(built)} transitions, {len(built.table.sentences)} distinct sentences", err=True)

@@ -1,11 +1,11 @@
 """`tabon calibrate`."""
 
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import click
 
-from tabon.cli.select import method_options, selector_of
+from tabon.cli.select import method_options, selection_settings
 from tabon.cli.shared_options import (
     bank_option,
     encoder_option,
@@ -14,9 +14,11 @@ from tabon.cli.shared_options import (
     reports_errors,
     search_option,
     store_option,
+    takes,
 )
 from tabon.method.bank import TransitionBank
 from tabon.selectors.abstention import from_queries, write_calibration
+from tabon.selectors.setup import SelectionSettings, make_selector
 from tabon.text.records import read_queries, whole_query
 
 
@@ -32,7 +34,8 @@ from tabon.text.records import read_queries, whole_query
 @store_option
 @no_store_option
 @reports_errors
-def calibrate(queries: Any, bank: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
+@takes(settings=selection_settings)
+def calibrate(queries: IO[bytes], bank: Path, out: Path, settings: SelectionSettings) -> None:
     """Learn from QUERIES how implausible the picks of a method usually are.
 
     Use queries of the same generator with the same number of drafts, of patients
@@ -40,7 +43,7 @@ def calibrate(queries: Any, bank: Path, out: Path, **options: Any) -> None:  # n
     `tabon select --calibration FILE --abstain 0.1` abstains in about a tenth
     of similar cases: the least plausible.
     """
-    selector = selector_of(TransitionBank.load(bank), options)
+    selector = make_selector(TransitionBank.load(bank), settings)
     asked = [whole_query(query, name=name_of(queries)) for query in read_queries(queries)]
     calibration = from_queries(selector.select_many(asked))
     write_calibration(out, calibration)

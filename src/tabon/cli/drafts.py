@@ -28,9 +28,18 @@ from tabon.generation.tasks import read_split
     "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The queries to write."
 )
 @reports_errors
-def drafts(journal: Path, cohort: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
+def drafts(  # noqa: PLR0913  # each is an option
+    *,
+    journal: Path,
+    cohort: Path,
+    out: Path,
+    model: str | None,
+    prompt: str | None,
+    samples: int,
+    split: str,
+) -> None:
     """Join a JOURNAL of drafts with its cohort into queries for `tabon select`."""
-    chosen = choose(journal, options["model"], options["prompt"])
+    chosen = choose(journal, model, prompt)
     by_study: dict[str, list[dict[str, Any]]] = {}
     for record in read_journal(journal):
         if (record["model"], record["prompt"]) == chosen:
@@ -39,9 +48,9 @@ def drafts(journal: Path, cohort: Path, out: Path, **options: Any) -> None:  # n
     counts = JoinCounts()
     with replacing(out) as file:
         for query in queries_from(
-            read_split(cohort, options["split"]),
+            read_split(cohort, split),
             lambda study: by_study.get(study, []),
-            expected=options["samples"],
+            expected=samples,
             counts=counts,
             model=chosen[0],
             prompt=chosen[1],

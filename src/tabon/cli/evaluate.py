@@ -3,22 +3,44 @@
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import click
 
-from tabon.cli.shared_options import default_cache, name_of, reports_errors, tell
+from tabon.cli.shared_options import (
+    measurements_option,
+    name_of,
+    no_measurements_option,
+    open_measurements,
+    reports_errors,
+    takes,
+    tell,
+)
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases, read_picks
 from tabon.evaluation.draft_scores import STATE
 from tabon.evaluation.picks import check_picks
-from tabon.evaluation.results import Results, write_results
+from tabon.evaluation.results import write_results
 from tabon.metrics import METRICS, Metric, load_metrics
 from tabon.metrics.store import MeasurementStore
 from tabon.reporting.tables import statistics_table
 from tabon.reporting.tables.render import render
 
 DEFAULT_METRICS = "bleu,rouge,meteor,chrf,labels,temporal"
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Read a list of names."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _settings(*, resamples: int, seed: int, random_seeds: str, headline: str) -> EvaluationSettings:
+    """Return how to evaluate."""
+    try:
+        seeds = tuple(int(word) for word in _words(random_seeds))
+    except ValueError:
+        raise BadInputError(f"{random_seeds!r} is not a list of whole numbers; write 0,1,2") from None
+    return EvaluationSettings(resamples=resamples, seed=seed, random_seeds=seeds, headline=_words(headline))
 
 
 @click.command("evaluate")
@@ -43,23 +65,29 @@ DEFAULT_METRICS = "bleu,rouge,meteor,chrf,labels,temporal"
 @click.option("--random-seeds", default="0,1,2,3,4", show_default=True, help="Of the random baseline.")
 @click.option("--headline", default="", help="Scores of the headline family, for Holm. Default: all.")
 @click.option("--show", default="rouge-l-f", show_default=True, help="The score whose table is printed.")
-@click.option(
-    "--measurements",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where statistics are kept between runs. Default: the user's cache folder.",
-)
-@click.option("--no-measurements", is_flag=True, help="Keep no statistics between runs.")
+@measurements_option
+@no_measurements_option
 @reports_errors
-def evaluate_command(queries: Any, selections: tuple[str, ...], out: Path, **options: Any) -> None:  # noqa: ANN401
+@takes(settings=_settings, store=open_measurements)
+def evaluate_command(  # noqa: PLR0913  # each is an option
+    *,
+    queries: IO[bytes],
+    selections: tuple[str, ...],
+    out: Path,
+    metrics: str,
+    models: tuple[str, ...],
+    show: str,
+    settings: EvaluationSettings,
+    store: MeasurementStore | None,
+) -> None:
     """Say what selections for QUERIES are worth against their references.
 
     Every draft is measured once; every selector is then an index into that
     table, put beside the expected random pick and the oracle of each score. A
     metric that cannot be measured here is named and left out, never 0.
     """
-    names = _words(options["metrics"])
-    models = dict(_model(text) for text in options["models"])
-    if not names or models.keys() - set(names):
+    names, folders = _words(metrics), dict(_model(text) for text in models)
+    if not names or folders.keys() - set(names):
         raise BadInputError(
             "--metrics names no metric, or --model one that is not measured; name it in --metrics"
         )
@@ -67,33 +95,19 @@ def evaluate_command(queries: Any, selections: tuple[str, ...], out: Path, **opt
     picks = tuple(read_named_picks(text) for text in selections)
     for found, text in zip(picks, selections, strict=True):
         check_picks(found, cases.cases, name=text)
-    metrics, missing = load_metrics(names, models)
-    settings = EvaluationSettings(
-        resamples=options["resamples"],
-        seed=options["seed"],
-        random_seeds=_numbers(options["random_seeds"]),
-        headline=_words(options["headline"]),
-    )
-    store = None
-    if not options["no_measurements"]:
-        store = MeasurementStore(options["measurements"] or default_cache() / "measurements.sqlite")
+    loaded, missing = load_metrics(names, folders)
     run = RunInput(name=cases.fact("model") or "drafts", cases=cases, picks=picks)
     if not missing:
-        check_scores(metrics, (options["show"], *settings.headline))
-    results = evaluate([run], metrics, settings, missing=missing, store=store, on_progress=tell)
+        check_scores(loaded, (show, *settings.headline))
+    results = evaluate([run], loaded, settings, missing=missing, store=store, on_progress=tell)
     write_results(out, results)
-    _show(results, options["show"])
-    if cases.left_out:
-        click.echo(f"{cases.left_out} queries have no reference or no drafts and are left out", err=True)
-
-
-def _show(results: Results, score: str) -> None:
-    """Print the statistics of one score in every section that has it, and name what is not measured."""
     for section in results.sections():
-        if any(cell.section == section and cell.score == score for cell in results.cells):
-            click.echo(render(statistics_table(results, section, score), "markdown"))
+        if any(cell.section == section and cell.score == show for cell in results.cells):
+            click.echo(render(statistics_table(results, section, show), "markdown"))
     for name, reason in results.missing.items():
         click.echo(f"{name} is not measured: {reason}", err=True)
+    if cases.left_out:
+        click.echo(f"{cases.left_out} queries have no reference or no drafts and are left out", err=True)
 
 
 def check_scores(metrics: Sequence[Metric], scores: Iterable[str]) -> None:
@@ -123,16 +137,3 @@ def _model(text: str) -> tuple[str, Path]:
     if not equals:
         raise BadInputError(f"--model {text!r} names no folder; write METRIC=FOLDER")
     return name, Path(folder)
-
-
-def _words(text: str) -> tuple[str, ...]:
-    """Read a list of names."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    """Read a list of whole numbers."""
-    try:
-        return tuple(int(word) for word in _words(text))
-    except ValueError:
-        raise BadInputError(f"{text!r} is not a list of whole numbers; write 0,1,2") from None

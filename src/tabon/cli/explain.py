@@ -1,13 +1,13 @@
 """`tabon explain`."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import click
 
-from tabon.cli.select import method_options, selector_of, settings_of
+from tabon.cli.select import method_options, selection_settings
 from tabon.cli.shared_options import (
     bank_option,
     encoder_option,
@@ -15,11 +15,13 @@ from tabon.cli.shared_options import (
     no_store_option,
     reports_errors,
     store_option,
+    takes,
 )
 from tabon.errors import BadInputError
-from tabon.explain.explanation import NEIGHBOURS, Explanation, explain_many
+from tabon.explain.explanation import NEIGHBOURS, explain_many
 from tabon.explain.text import explanations_text
 from tabon.method.bank import TransitionBank
+from tabon.selectors.setup import SelectionSettings, make_selector
 from tabon.service.explorer import ExplorerSettings, explorer_of, write_report
 from tabon.text.records import BadLine, Query, read_queries
 
@@ -50,14 +52,18 @@ FEW, PAGEFUL = 5, 100  # queries that are explained on a terminal, and on a page
 @store_option
 @no_store_option
 @reports_errors
-def explain(  # each is an option
-    queries: Any,  # noqa: ANN401
+@takes(settings=selection_settings)
+def explain(  # noqa: PLR0913  # each is an option
+    *,
+    queries: IO[bytes],
     bank: Path,
     ids: tuple[str, ...],
     html: Path | None,
-    *,
+    draft: int | None,
+    show: int,
+    settings: SelectionSettings,
     as_json: bool,
-    **options: Any,  # noqa: ANN401
+    no_bank_text: bool,
 ) -> None:
     """Say why a draft was chosen, for each query of QUERIES (JSON Lines; `-` reads standard input).
 
@@ -66,34 +72,31 @@ def explain(  # each is an option
     changes in the bank as text, and the distances of all drafts. Prints text,
     which holds report text, to standard output.
     """
-    found = _asked_for(_read(queries), ids, name_of(queries))
+    found = _asked_for(list(read_queries(queries)), ids, name_of(queries))
     shown = found if ids or (as_json and html is None) else found[: PAGEFUL if html else FEW]
     loaded = TransitionBank.load(bank)
     if html is not None:
-        _write_page(loaded, shown, html, options, as_json=as_json)
+        if draft is not None and not as_json:
+            raise BadInputError("--draft does not count beside --html, which shows every draft; leave it out")
+        how = ExplorerSettings(title="Why this draft", neighbours=show, bank_text=not no_bank_text)
+        write_report(explorer_of(loaded, settings, shown, how), html)
+        click.echo(f"wrote {html}", err=True)
     if as_json or html is None:
-        explanations = explain_many(
-            selector_of(loaded, options),
-            shown,
-            draft=options["draft"],
-            neighbours=options["show"],
-            bank_text=not options["no_bank_text"],
+        selector = make_selector(loaded, settings)
+        explained = explain_many(selector, shown, draft=draft, neighbours=show, bank_text=not no_bank_text)
+        lines = (
+            [json.dumps(one.as_record()) for one in explained] if as_json else [explanations_text(explained)]
         )
-        _print(explanations, as_json=as_json)
+        for line in lines:
+            click.echo(line)
     if len(shown) < len(found):
         click.echo(f"{len(shown)} of {len(found):,} queries are explained; name others with --id", err=True)
 
 
-def _read(lines: Any) -> list[Query | BadLine]:  # noqa: ANN401
-    """Read the file."""
-    found = list(read_queries(lines))
-    if not found:
-        raise BadInputError("the file holds no queries; write one JSON object a line")
-    return found
-
-
 def _asked_for(found: Sequence[Query | BadLine], ids: tuple[str, ...], name: str) -> list[Query]:
     """Return the queries that were asked for, all where none is named; a bad line among them is an error."""
+    if not found:
+        raise BadInputError("the file holds no queries; write one JSON object a line")
     wanted = [line for line in found if not ids or line.id in ids]
     for line in wanted:
         if isinstance(line, BadLine):
@@ -103,25 +106,3 @@ def _asked_for(found: Sequence[Query | BadLine], ids: tuple[str, ...], name: str
         if identity not in known:
             raise BadInputError(f"{name} has no query {identity!r}; check --id")
     return [line for line in wanted if isinstance(line, Query)]
-
-
-def _write_page(
-    bank: TransitionBank, queries: Sequence[Query], html: Path, options: Mapping[str, Any], *, as_json: bool
-) -> None:
-    """Write the explorer's page of some queries."""
-    if options["draft"] is not None and not as_json:
-        raise BadInputError("--draft does not count beside --html, which shows every draft; leave it out")
-    settings = ExplorerSettings(
-        title="Why this draft", neighbours=options["show"], bank_text=not options["no_bank_text"]
-    )
-    write_report(explorer_of(bank, settings_of(options), queries, settings), html)
-    click.echo(f"wrote {html}", err=True)
-
-
-def _print(explanations: Sequence[Explanation], *, as_json: bool) -> None:
-    """Print text or JSON Lines."""
-    if as_json:
-        for one in explanations:
-            click.echo(json.dumps(one.as_record()))
-    else:
-        click.echo(explanations_text(explanations))

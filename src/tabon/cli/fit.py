@@ -1,7 +1,7 @@
 """`tabon fit`."""
 
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import click
 
@@ -13,7 +13,9 @@ from tabon.cli.shared_options import (
     open_store,
     reports_errors,
     store_option,
+    takes,
 )
+from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import UnknownNameError
 from tabon.evaluation import read_cases
 from tabon.evaluation.fit import FITTED, fit
@@ -37,7 +39,17 @@ from tabon.selectors.weights import write_weights
 @store_option
 @no_store_option
 @reports_errors
-def fit_command(queries: Any, bank: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
+@takes(store=open_store)
+def fit_command(  # noqa: PLR0913  # each is an option
+    *,
+    queries: IO[bytes],
+    bank: Path,
+    out: Path,
+    selector: str,
+    target: str,
+    encoder: str | None,
+    store: SentenceStore | None,
+) -> None:
     """Learn a selector's weights from QUERIES with references, such as the validation split.
 
     Use them with `tabon select --selector fused:WEIGHTS` (or learnt:WEIGHTS).
@@ -45,14 +57,14 @@ def fit_command(queries: Any, bank: Path, out: Path, **options: Any) -> None:  #
     """
     opened = TransitionBank.load(bank)
     cases = read_cases(queries, name=name_of(queries))
-    targets = {name.strip(): metric_of(name.strip()) for name in options["target"].split(",")}
+    targets = {name.strip(): metric_of(name.strip()) for name in target.split(",")}
     fitted = fit(
-        options["selector"],
+        selector,
         opened,
         cases.cases,
         targets,
-        encoder=bank_encoder(opened, options["encoder"]),
-        store=open_store(options["store"], no_store=options["no_store"]),
+        encoder=bank_encoder(opened, encoder),
+        store=store,
     )
     write_weights(out, fitted)
     click.echo(f"learnt from {fitted.queries} queries: {out}", err=True)

@@ -1,18 +1,18 @@
 """`tabon flags`."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import click
 
 from tabon.cli.evaluate import read_named_picks
 from tabon.cli.shared_options import name_of, reports_errors
 from tabon.errors import BadInputError
-from tabon.explain.flags import draft_flags
-from tabon.text.records import Query, read_queries, whole_query
+from tabon.evaluation.picks import NOTHING
+from tabon.explain.flags import query_flags
+from tabon.text.records import read_queries, whole_query
 
 
 @click.command("flags")
@@ -23,7 +23,7 @@ from tabon.text.records import Query, read_queries, whole_query
     help="Look at the chosen drafts alone: what `tabon select` printed for QUERIES.",
 )
 @reports_errors
-def flags_command(queries: Any, selections: Path | None) -> None:  # noqa: ANN401
+def flags_command(queries: IO[bytes], selections: Path | None) -> None:
     """Print what a reader should look at in each draft of QUERIES.
 
     One JSON object a draft that has flags: dropped or denied findings, findings
@@ -38,19 +38,12 @@ def flags_command(queries: Any, selections: Path | None) -> None:  # noqa: ANN40
         query = whole_query(line, name=name_of(queries))
         count += 1
         answered += chosen is not None and query.id in chosen
-        for record in _flagged(query, None if chosen is None else chosen.get(query.id, -1)):
-            click.echo(json.dumps(record))
+        only = None if chosen is None else chosen.get(query.id, NOTHING)
+        for draft in range(len(query.candidates)):
+            if only in (None, draft) and (flags := query_flags(query, draft)):
+                record = {"id": query.id, "draft": draft, "flags": [asdict(flag) for flag in flags]}
+                click.echo(json.dumps(record))
     if count == 0:
         raise BadInputError(f"{name_of(queries)} holds no queries; write one JSON object a line")
     if chosen is not None and answered == 0:
         raise BadInputError(f"{selections} answers none of the queries; give the selections made for them")
-
-
-def _flagged(query: Query, chosen: int | None) -> Iterator[dict[str, Any]]:
-    """Yield the drafts that have flags; only the chosen one where there is one."""
-    has_prior = not query.prior.is_empty
-    for number, draft in enumerate(query.candidates):
-        if chosen in (None, number):
-            found = draft_flags(query.prior, draft, query.candidates, has_prior=has_prior)
-            if found:
-                yield {"id": query.id, "draft": number, "flags": [asdict(flag) for flag in found]}

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from tabon.cli.shared_options import reports_errors, tell
+from tabon.cli.shared_options import reports_errors, takes, tell
 from tabon.errors import BadInputError
 from tabon.generation.batches import BatchLimits, BatchRun
 from tabon.generation.journal import Journal, Kept, RecordFile, read_journal
@@ -23,6 +23,42 @@ from tabon.generation.providers.command import words_of
 from tabon.generation.providers.names import KEY_VARIABLES, ModelOptions, make_batch, make_generator
 from tabon.generation.runner import Limits, Progress, Run, Task
 from tabon.generation.tasks import Asking, check_egress, count_studies, tasks
+
+
+def _asking(  # noqa: PLR0913  # each is an option
+    *,
+    prompts: str,
+    samples: int,
+    temperature: float,
+    top_p: float,
+    max_tokens: int,
+    seed: int,
+    images: Path | None,
+) -> Asking:
+    """Return what is asked for each study."""
+    return Asking(
+        prompts=tuple(get_prompt(name) for name in prompts.split(",")),
+        samples=samples,
+        parameters=Parameters(temperature=temperature, top_p=top_p, max_tokens=max_tokens),
+        seed=seed,
+        images=images,
+    )
+
+
+def _model_options(model: str, base_url: str | None, command: str | None, timeout: float) -> ModelOptions:
+    """Gather what a model needs; its key is read from the environment alone."""
+    names = KEY_VARIABLES.get(model.partition(":")[0], ())
+    return ModelOptions(
+        api_key=next((os.environ[name] for name in names if os.environ.get(name)), None),
+        base_url=base_url,
+        command=words_of(command or ""),
+        timeout=timeout,
+    )
+
+
+def _limits(concurrency: int, rate: float | None) -> Limits:
+    """Return how fast to ask."""
+    return Limits(concurrency=concurrency, per_minute=rate)
 
 
 @click.command()
@@ -57,39 +93,43 @@ from tabon.generation.tasks import Asking, check_egress, count_studies, tasks
 @click.option("--batch", is_flag=True, help="Use the batch jobs of gemini or mistral; run again to fetch.")
 @click.option("--dry-run", is_flag=True, help="Count and estimate; ask nothing.")
 @reports_errors
-def generate(cohort: Path, out: Path, **options: Any) -> None:  # noqa: ANN401
+@takes(asking=_asking, model_options=_model_options, limits=_limits)
+def generate(  # noqa: PLR0913  # each is an option
+    *,
+    cohort: Path,
+    out: Path,
+    model: str,
+    split: str,
+    price: str | None,
+    cap: float | None,
+    batch: bool,
+    dry_run: bool,
+    asking: Asking,
+    model_options: ModelOptions,
+    limits: Limits,
+) -> None:
     """Write drafts for every study of COHORT and keep each in a journal.
 
     A draft that the journal has is never asked for again, so an interrupted
     run goes on where it was. Keys come from the environment: GEMINI_API_KEY,
     MISTRAL_API_KEY, OPENAI_API_KEY.
     """
-    make = make_batch if options["batch"] else make_generator
-    generator: Endpoint = make(options["model"], model_options(options))
+    make = make_batch if batch else make_generator
+    generator: Endpoint = make(model, model_options)
     check_egress(cohort, generator)
-    price = price_of(generator, options["price"])
-    asking = Asking(
-        prompts=tuple(get_prompt(name) for name in options["prompts"].split(",")),
-        samples=options["samples"],
-        parameters=Parameters(
-            temperature=options["temperature"], top_p=options["top_p"], max_tokens=options["max_tokens"]
-        ),
-        seed=options["seed"],
-        images=options["images"],
-    )
-    budget = Budget(price, cap=options["cap"])
-    total = count_studies(cohort, options["split"], asking) * len(asking.prompts) * asking.samples
+    budget = Budget(price_of(generator, price), cap=cap)
+    total = count_studies(cohort, split, asking) * len(asking.prompts) * asking.samples
     left_out: list[str] = []
-    wanted = tasks(cohort, options["split"], generator, asking, left_out)
-    if options["dry_run"]:
-        click.echo(json.dumps(estimate(wanted, out, price), indent=2))
+    wanted = tasks(cohort, split, generator, asking, left_out)
+    if dry_run:
+        click.echo(json.dumps(estimate(wanted, out, budget.price), indent=2))
         check_left_out(left_out)
         return
     journal = Journal(out)
     say_mended(journal)
     try:
         budget.spent = journal.cost
-        run = partial(make_run, generator, journal, budget, options)
+        run = partial(make_run, generator, journal, budget, None if batch else limits)
         progress = asyncio.run(finished(generator, run, wanted, ProgressLine(total)))
     finally:
         journal.close()
@@ -102,15 +142,14 @@ def say_mended(file: RecordFile) -> None:
         click.echo(file.mended, err=True)
 
 
-def make_run(generator: Any, journal: Journal, budget: Budget, options: dict[str, Any]) -> Run | BatchRun:  # noqa: ANN401
-    """Return a run of single requests, or of a provider's batch jobs."""
-    if options["batch"]:
-        ledger = journal.path.with_name(f"{journal.path.name}.batches")
-        run = BatchRun(generator, journal, ledger, budget, BatchLimits())
-        say_mended(run.ledger)
-        return run
-    limits = Limits(concurrency=options["concurrency"], per_minute=options["rate"])
-    return Run(generator, journal, budget, limits)
+def make_run(generator: Any, journal: Journal, budget: Budget, limits: Limits | None) -> Run | BatchRun:  # noqa: ANN401
+    """Return a run of single requests, or of a provider's batch jobs where these have no limits."""
+    if limits is not None:
+        return Run(generator, journal, budget, limits)
+    ledger = journal.path.with_name(f"{journal.path.name}.batches")
+    run = BatchRun(generator, journal, ledger, budget, BatchLimits())
+    say_mended(run.ledger)
+    return run
 
 
 async def finished(
@@ -200,15 +239,4 @@ def price_of(generator: Endpoint, given: str | None) -> Price:
         return FREE
     raise BadInputError(
         f"the price of {generator.model} is not known; give --price INPUT,OUTPUT (dollars per million tokens)"
-    )
-
-
-def model_options(options: dict[str, Any]) -> ModelOptions:
-    """Gather what a model needs; its key is read from the environment alone."""
-    names = KEY_VARIABLES.get(options["model"].partition(":")[0], ())
-    return ModelOptions(
-        api_key=next((os.environ[name] for name in names if os.environ.get(name)), None),
-        base_url=options["base_url"],
-        command=words_of(options["command"] or ""),
-        timeout=options["timeout"],
     )

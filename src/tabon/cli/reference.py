@@ -16,8 +16,10 @@ def sections(command: click.Command, path: str) -> Iterator[str]:
     context = click.Context(command, info_name=path, terminal_width=100, max_content_width=100)
     yield f"## `{path}`\n\n```text\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group):
-        for name in sorted(command.commands):
-            yield from sections(command.commands[name], f"{path} {name}")
+        for name in command.list_commands(context):
+            member = command.get_command(context, name)
+            if member is not None:
+                yield from sections(member, f"{path} {name}")
 
 
 def reference() -> str:

@@ -1,14 +1,15 @@
 """`tabon report`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import click
 
-from tabon.cli.select import method_options, settings_of
+from tabon.cli.select import method_options, selection_settings
 from tabon.cli.shared_options import (
     bank_option,
     encoder_option,
@@ -17,6 +18,7 @@ from tabon.cli.shared_options import (
     reports_errors,
     search_option,
     store_option,
+    takes,
 )
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
@@ -29,6 +31,40 @@ from tabon.service.explorer.studies import NEIGHBOURS, check_count
 from tabon.text.records import Query, read_queries, whole_query
 
 PAGEFUL = 500  # studies on a page unless --limit says otherwise; some 16 kB each, and their images
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageOptions:
+    """What the options say of a page of studies."""
+
+    title: str | None
+    images: Path | None
+    score: str
+    no_bank_text: bool
+    show: int = NEIGHBOURS
+
+    def settings(self, queries: Iterable[Query], name: str) -> ExplorerSettings:
+        """Return how to show these queries of a file."""
+        return ExplorerSettings(
+            title=Path(name).name if self.title is None else self.title,
+            neighbours=self.show,
+            bank_text=not self.no_bank_text,
+            score=self._draft_score(queries),
+            images=None if self.images is None else open_folder(self.images),
+        )
+
+    def _draft_score(self, queries: Iterable[Query]) -> DraftScore | None:
+        """Return the score that was asked for; one that nobody named may be missing."""
+        if self.score == "none" or all(query.reference is None for query in queries):
+            return None
+        try:
+            return score_named(self.score)
+        except BadInputError as error:
+            source = click.get_current_context().get_parameter_source("score")
+            if source == click.core.ParameterSource.COMMANDLINE:
+                raise
+            click.echo(f"gain is not shown: {error}", err=True)
+            return None
 
 
 @click.command()
@@ -79,20 +115,30 @@ PAGEFUL = 500  # studies on a page unless --limit says otherwise; some 16 kB eac
 @store_option
 @no_store_option
 @reports_errors
-def report(queries: Any, bank: Path, html: Path, **options: Any) -> None:  # noqa: ANN401
+@takes(settings=selection_settings, page=PageOptions)
+def report(  # each is an option
+    queries: IO[bytes],
+    bank: Path,
+    html: Path,
+    limit: int,
+    settings: SelectionSettings,
+    page: PageOptions,
+) -> None:
     """Write the studies of QUERIES, with their drafts and picks, as one page (`-` reads standard input).
 
     The page is one file that works without a network or a server. It holds
     report text, and images with --images: keep it as you keep the reports.
     """
-    shown, more = first_queries(queries, options["limit"])
-    settings = explorer_settings(options, shown, name_of(queries))
-    studies = explorer_of(TransitionBank.load(bank), settings_of(options), shown, settings)
+    shown, more = first_queries(queries, limit)
+    how = page.settings(shown, name_of(queries))
+    studies = explorer_of(TransitionBank.load(bank), settings, shown, how)
     size = write_report(studies, html, note=partial(click.echo, err=True))
-    _tell(studies, html, size, more=more)
+    click.echo(f"wrote {html}: {len(studies):,} studies, {size / 1e6:.1f} MB. {NOTICE}", err=True)
+    if more:
+        click.echo(f"only the first {len(studies):,} studies are shown; --limit shows more", err=True)
 
 
-def first_queries(lines: Any, most: int) -> tuple[list[Query], bool]:  # noqa: ANN401
+def first_queries(lines: IO[bytes], most: int) -> tuple[list[Query], bool]:
     """Return the first queries of a file, and whether there are more; a bad line is an error."""
     found = [whole_query(query, name=name_of(lines)) for query in islice(read_queries(lines), most + 1)]
     check_count(len(found[:most]))
@@ -100,47 +146,11 @@ def first_queries(lines: Any, most: int) -> tuple[list[Query], bool]:  # noqa: A
 
 
 def open_studies(
-    queries: Any,  # noqa: ANN401
-    bank: TransitionBank,
-    selection: SelectionSettings,
-    options: Mapping[str, Any],
+    queries: IO[bytes], bank: TransitionBank, selection: SelectionSettings, page: PageOptions
 ) -> Studies:
     """Return the studies of a whole file with every query answered: what `tabon serve --queries` shows."""
     shown, more = first_queries(queries, MOST_STUDIES)
     check_count(len(shown) + more)
-    studies = explorer_of(bank, selection, shown, explorer_settings(options, shown, name_of(queries)))
+    studies = explorer_of(bank, selection, shown, page.settings(shown, name_of(queries)))
     click.echo(f"the explorer shows {len(studies.lines):,} studies", err=True)
     return studies
-
-
-def explorer_settings(options: Mapping[str, Any], queries: Iterable[Query], name: str) -> ExplorerSettings:
-    """Return what the options say of showing studies."""
-    images = options["images"]
-    return ExplorerSettings(
-        title=Path(name).name if options["title"] is None else options["title"],
-        neighbours=options.get("show", NEIGHBOURS),
-        bank_text=not options["no_bank_text"],
-        score=_score(options["score"], queries),
-        images=None if images is None else open_folder(images),
-    )
-
-
-def _score(name: str, queries: Iterable[Query]) -> DraftScore | None:
-    """Return the score that was asked for; one that nobody named may be missing."""
-    if name == "none" or all(query.reference is None for query in queries):
-        return None
-    try:
-        return score_named(name)
-    except BadInputError as error:
-        source = click.get_current_context().get_parameter_source("score")
-        if source == click.core.ParameterSource.COMMANDLINE:
-            raise
-        click.echo(f"gain is not shown: {error}", err=True)
-        return None
-
-
-def _tell(studies: Studies, html: Path, size: int, *, more: bool) -> None:
-    """Say what was written, and what not."""
-    click.echo(f"wrote {html}: {len(studies):,} studies, {size / 1e6:.1f} MB. {NOTICE}", err=True)
-    if more:
-        click.echo(f"only the first {len(studies):,} studies are shown; --limit shows more", err=True)

@@ -1,7 +1,7 @@
 """`tabon risk`."""
 
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import click
 
@@ -13,7 +13,8 @@ from tabon.evaluation import read_cases
 from tabon.evaluation.draft_scores import STATE
 from tabon.evaluation.picks import NOTHING, check_picks
 from tabon.evaluation.risk import measured_for_risk, risk_of
-from tabon.reporting.plots.risk import risk_plot
+from tabon.reporting.plots.curves import risk_plot
+from tabon.text.reports import Section
 
 
 @click.command("risk")
@@ -32,26 +33,27 @@ from tabon.reporting.plots.risk import risk_plot
     "--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw the curves to this file as well."
 )
 @reports_errors
-def risk(queries: Any, selections: tuple[str, ...], svg: Path | None, **options: Any) -> None:  # noqa: ANN401
+def risk(
+    queries: IO[bytes], selections: tuple[str, ...], svg: Path | None, score: str, section: Section
+) -> None:
     """Print the risk of what is kept when the least plausible picks are left out.
 
     Rows are selectors, columns the share of the picks that is kept; a cell is the
     mean loss (1 - score) of the picks that are kept. The last column is the mean
     over these. A useful distance makes the risk fall to the left.
     """
-    score, section = options["score"], options["section"]
     cases = read_cases(queries, name=name_of(queries)).cases
     metric = None if score == STATE else metric_of(score)
-    studies, measured = measured_for_risk(cases, "report" if metric is None else section, metric, None)
+    measured = measured_for_risk(cases, "report" if metric is None else section, metric)
     rows, curves = [], {}
     for text in selections:
         picks = read_named_picks(text)
         check_picks(picks, cases, name=text)
-        curve = curves[picks.method] = risk_of(picks, studies, measured, score)
+        curve = curves[picks.method] = risk_of(picks, measured, score)
         rows.append([picks.method, *(f"{value:.3f}" for value in (*curve.risk, curve.area))])
-        silent = int((picks.rows(studies) == NOTHING).sum())
+        silent = int((picks.rows(measured.cases) == NOTHING).sum())
         if silent:
-            click.echo(f"{picks.method}: {silent} of {len(studies)} studies have no pick", err=True)
+            click.echo(f"{picks.method}: {silent} of {len(measured.cases)} studies have no pick", err=True)
     heads = ["selector", *(f"{10 * tenth} %" for tenth in range(1, 11)), "area"]
     click.echo(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     for row in rows:

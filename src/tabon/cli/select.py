@@ -1,7 +1,7 @@
 """`tabon select`."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -13,26 +13,27 @@ import click
 from tabon._internal.atomic_files import replacing
 from tabon.cli.shared_options import (
     bank_option,
+    default_store,
     encoder_option,
     engine_option,
     name_of,
     no_store_option,
     reports_errors,
     search_option,
-    store_of,
     store_option,
+    takes,
     tell,
 )
 from tabon.errors import BadInputError
 from tabon.integrations.engines import open_engine, select_parts
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES
-from tabon.method.scoring import AGGREGATES, ZERO_POLICIES
-from tabon.selectors import SELECTORS, Selector
+from tabon.method.scoring import AGGREGATES, ZERO_POLICIES, Aggregate, ZeroPolicy
+from tabon.selectors import SELECTORS
 from tabon.selectors.abstention import read_calibration
 from tabon.selectors.names import PAPER
 from tabon.selectors.scorer import AnySelector
-from tabon.selectors.setup import SelectionSettings, abstaining_selector, answer, in_batches, make_selector
+from tabon.selectors.setup import SelectionSettings, answer, in_batches, make_selector, may_abstain
 from tabon.text.records import read_queries
 
 QUERIES_AT_ONCE = 256
@@ -72,6 +73,39 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def selection_settings(  # noqa: PLR0913  # each is an option
+    *,
+    selector: str,
+    distance: str | None,
+    aggregate: Aggregate | None,
+    neighbours: int | None,
+    zero: ZeroPolicy | None,
+    history: float,
+    allow_bank_patients: bool,
+    encoder: str | None,
+    store: Path | None,
+    no_store: bool | None = None,
+    abstain: float | None = None,
+    calibration: Path | None = None,
+    search: str | None = None,
+) -> SelectionSettings:
+    """Return what the options say of the method; without a `--no-store`, only a named store is used."""
+    return SelectionSettings(
+        selector=selector,
+        distance=distance,
+        aggregate=aggregate,
+        neighbours=neighbours,
+        zero=zero,
+        history=history,
+        allow_bank_patients=allow_bank_patients,
+        abstain=abstain,
+        calibration=None if calibration is None else read_calibration(calibration),
+        encoder=encoder,
+        search=search,
+        store=store or default_store() if no_store is False else None if no_store else store,
+    )
+
+
 @click.command()
 @click.argument("queries", type=click.File("rb"))
 @bank_option
@@ -97,39 +131,33 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @store_option
 @no_store_option
 @reports_errors
-def select(queries: Any, bank: Path, out: Path | None, **options: Any) -> None:  # noqa: ANN401
+@takes(settings=selection_settings)
+def select(
+    queries: IO[bytes], bank: Path, out: Path | None, engine: str, settings: SelectionSettings
+) -> None:
     """Pick one draft for each query of QUERIES (JSON Lines; `-` reads standard input).
 
     Prints one JSON object a query, in the order of the file. A query that
     cannot be answered is named on standard error, the others are answered all
     the same, and the exit status is 1.
     """
-    settings = settings_of(options)
-    if options["engine"] == "local":
-        failures = _here(queries, bank, out, settings)
+    if engine != "local":
+        failures = _elsewhere(queries, bank, out, settings, engine)
     else:
-        failures = _elsewhere(queries, bank, out, settings, options["engine"])
+        selector = may_abstain(make_selector(TransitionBank.load(bank), settings), settings)
+        if out is None or str(out) == "-":
+            failures = write_selections(selector, queries, sys.stdout.buffer)
+        else:
+            with replacing(out) as file:
+                failures = write_selections(selector, queries, file)
     if failures:
         raise BadInputError(
             f"{failures} of the queries in {name_of(queries)} were not answered; see the lines above"
         )
 
 
-def _here(queries: Any, bank: Path, out: Path | None, settings: SelectionSettings) -> int:  # noqa: ANN401
-    """Answer on this machine, and return how many queries could not be answered."""
-    selector = abstaining_selector(TransitionBank.load(bank), settings)
-    if out is None or str(out) == "-":
-        return write_selections(selector, queries, sys.stdout.buffer)
-    with replacing(out) as file:
-        return write_selections(selector, queries, file)
-
-
 def _elsewhere(
-    queries: Any,  # noqa: ANN401
-    bank: Path,
-    out: Path | None,
-    settings: SelectionSettings,
-    engine: str,
+    queries: IO[bytes], bank: Path, out: Path | None, settings: SelectionSettings, engine: str
 ) -> int:
     """Answer on an engine, and return how many queries could not be answered."""
     if out is None or str(out) == "-":
@@ -147,30 +175,6 @@ def _elsewhere(
             complain=partial(click.echo, err=True),
             progress=lambda count: tell(f"{count:,} queries"),
         )
-
-
-def settings_of(options: Mapping[str, Any]) -> SelectionSettings:
-    """Return what the options say of the method."""
-    calibration = options.get("calibration")
-    return SelectionSettings(
-        selector=options["selector"],
-        distance=options["distance"],
-        aggregate=options["aggregate"],
-        neighbours=options["neighbours"],
-        zero=options["zero"],
-        history=options["history"],
-        allow_bank_patients=options["allow_bank_patients"],
-        abstain=options.get("abstain"),
-        calibration=None if calibration is None else read_calibration(calibration),
-        encoder=options["encoder"],
-        search=options.get("search"),
-        store=store_of(options["store"], no_store=options["no_store"]),
-    )
-
-
-def selector_of(bank: TransitionBank, options: Mapping[str, Any]) -> Selector:
-    """Return the selector that the options name, without abstention."""
-    return make_selector(bank, settings_of(options))
 
 
 def write_selections(selector: AnySelector, lines: Iterable[bytes], out: IO[bytes]) -> int:

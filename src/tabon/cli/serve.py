@@ -1,15 +1,14 @@
 """`tabon serve`."""
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import click
 
-from tabon.cli.report import open_studies
-from tabon.cli.select import method_options, settings_of
-from tabon.cli.shared_options import bank_option, encoder_option, reports_errors, search_option
+from tabon.cli.report import PageOptions, open_studies
+from tabon.cli.select import method_options, selection_settings
+from tabon.cli.shared_options import bank_option, encoder_option, reports_errors, search_option, takes
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
 from tabon.selectors.setup import SelectionSettings
@@ -17,7 +16,6 @@ from tabon.service import (
     NOTICE,
     AnswerSettings,
     Limits,
-    QueryService,
     RouteModule,
     ServeSettings,
     query_service_of,
@@ -31,6 +29,94 @@ from tabon.service.guard import guard_settings, read_token
 
 LIMITS, BATCHES, ANSWERS = Limits(), BatchSettings(), AnswerSettings()
 HEARD = ("tabon.service", "tabon.service.gateway", "uvicorn.error")  # loggers that may speak
+
+
+def _where(
+    host: str, port: int, token_file: Path | None, allowed_hosts: tuple[str, ...], max_body: int
+) -> ServeSettings:
+    """Return where to listen; a public address without a token is refused before the bank is read."""
+    token = None if token_file is None else read_token(token_file)
+    guard_settings(host, token=token, allowed=(), body=max_body)
+    return ServeSettings(host=host, port=port, token_file=token_file, allowed_hosts=allowed_hosts)
+
+
+def _gateway(  # noqa: PLR0913  # each is an option
+    *,
+    upstream: str | None,
+    upstream_key_file: Path | None,
+    pass_key: bool,
+    allow_plain_upstream: bool,
+    token_file: Path | None,
+    drafts: int,
+    most_drafts: int,
+    upstream_timeout: float,
+    prune: bool,
+    prune_points: str,
+) -> GatewaySettings | None:
+    """Return how to ask the upstream; options of a gateway without one are refused."""
+    if upstream is None:
+        for name, given in {
+            "--upstream-key-file": upstream_key_file,
+            "--pass-key": pass_key,
+            "--allow-plain-upstream": allow_plain_upstream,
+            "--prune": prune,
+        }.items():
+            if given:
+                raise BadInputError(f"{name} belongs to a gateway; give --upstream too")
+        return None
+    try:
+        points = tuple(int(part) for part in prune_points.split(","))
+    except ValueError:
+        raise BadInputError(
+            f"--prune-points {prune_points!r} are not numbers of words; write them like 16,32"
+        ) from None
+    return gateway_settings(
+        upstream,
+        key_file=upstream_key_file,
+        pass_key=pass_key,
+        has_token=token_file is not None,
+        allow_plain=allow_plain_upstream,
+        drafts=drafts,
+        most_drafts=most_drafts,
+        timeout=upstream_timeout,
+        prune=prune,
+        prune_points=points,
+    )
+
+
+def _page(
+    *,
+    queries: IO[bytes] | None,
+    title: str | None,
+    images: Path | None,
+    score: str,
+    no_bank_text: bool,
+) -> PageOptions:
+    """Return what the options say of the page; those of a page that there is not are refused."""
+    for name, given in {"--images": images, "--title": title}.items():
+        if queries is None and given:
+            raise BadInputError(f"{name} belongs to the page; give --queries too")
+    return PageOptions(title=title, images=images, score=score, no_bank_text=no_bank_text)
+
+
+def _answers(  # noqa: PLR0913  # each is an option
+    *,
+    max_body: int,
+    max_drafts: int,
+    queue: int,
+    batch: int,
+    timeout: float,
+    cache: int,
+    no_bank_text: bool,
+) -> AnswerSettings:
+    """Return what the options say of answering."""
+    return AnswerSettings(
+        limits=Limits(body=max_body, drafts=max_drafts),
+        batches=BatchSettings(queue=queue, size=batch),
+        timeout=timeout,
+        cached_sentences=cache,
+        bank_text=not no_bank_text,
+    )
 
 
 @click.command("serve")
@@ -143,7 +229,17 @@ HEARD = ("tabon.service", "tabon.service.gateway", "uvicorn.error")  # loggers t
     help="Keep sentence embeddings here between runs, instead of in memory.",
 )
 @reports_errors
-def serve_command(bank: Path, **options: Any) -> None:  # noqa: ANN401
+@takes(where=_where, gateway=_gateway, page=_page, settings=selection_settings, answers=_answers)
+def serve_command(  # noqa: PLR0913  # each is made of options
+    *,
+    bank: Path,
+    queries: IO[bytes] | None,
+    where: ServeSettings,
+    gateway: GatewaySettings | None,
+    page: PageOptions,
+    settings: SelectionSettings,
+    answers: AnswerSettings,
+) -> None:
     """Answer queries over HTTP on this machine: /v1/select, /v1/explain, /v1/bank.
 
     --queries adds a page that shows studies, --upstream a best-of-N gateway
@@ -153,90 +249,16 @@ def serve_command(bank: Path, **options: Any) -> None:  # noqa: ANN401
     The log goes to standard error and holds no report text. SIGTERM ends the
     service after the requests in flight.
     """
-    where, gateway = _where(options), _gateway(options)
-    _check_page(options)
-    options["no_store"] = options["store"] is None
-    loaded, selection = TransitionBank.load(bank, in_memory=True), settings_of(options)
-    query_service = query_service_of(loaded, selection, _answer_settings(options))
-    route_modules = list(_route_modules(query_service, loaded, selection, gateway, options))
+    loaded = TransitionBank.load(bank, in_memory=True)
+    query_service = query_service_of(loaded, settings, answers)
+    route_modules: list[RouteModule] = []
+    if queries is not None:
+        route_modules.append(explorer_module(open_studies(queries, loaded, settings, page)))
+    if gateway is not None:
+        route_modules.append(gateway_module(query_service, gateway))
     _speak()
     click.echo(NOTICE, err=True)
     serve(query_service, where, route_modules, patience=0.0 if gateway is None else gateway.timeout)
-
-
-def _check_page(options: dict[str, Any]) -> None:
-    """Refuse options of a page where there is none."""
-    for name in ("images", "title"):
-        if options["queries"] is None and options[name]:
-            raise BadInputError(f"--{name} belongs to the page; give --queries too")
-
-
-def _route_modules(
-    query_service: QueryService,
-    bank: TransitionBank,
-    selection: SelectionSettings,
-    gateway: GatewaySettings | None,
-    options: dict[str, Any],
-) -> Iterator[RouteModule]:
-    """Yield what adds the page and the gateway, where they are asked for."""
-    if options["queries"] is not None:
-        yield explorer_module(open_studies(options["queries"], bank, selection, options))
-    if gateway is not None:
-        yield gateway_module(query_service, gateway)
-
-
-def _gateway(options: dict[str, Any]) -> GatewaySettings | None:
-    """Return how to ask the upstream; options of a gateway without one are refused."""
-    if options["upstream"] is None:
-        for name in ("upstream_key_file", "pass_key", "allow_plain_upstream", "prune"):
-            if options[name]:
-                raise BadInputError(f"--{name.replace('_', '-')} belongs to a gateway; give --upstream too")
-        return None
-    return gateway_settings(
-        options["upstream"],
-        key_file=options["upstream_key_file"],
-        pass_key=options["pass_key"],
-        has_token=options["token_file"] is not None,
-        allow_plain=options["allow_plain_upstream"],
-        drafts=options["drafts"],
-        most_drafts=options["most_drafts"],
-        timeout=options["upstream_timeout"],
-        prune=options["prune"],
-        prune_points=_points(options["prune_points"]),
-    )
-
-
-def _points(text: str) -> tuple[int, ...]:
-    """Read numbers of words, with commas between them."""
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise BadInputError(
-            f"--prune-points {text!r} are not numbers of words; write them like 16,32"
-        ) from None
-
-
-def _where(options: dict[str, Any]) -> ServeSettings:
-    """Return where to listen; a public address without a token is refused before the bank is read."""
-    token = None if options["token_file"] is None else read_token(options["token_file"])
-    guard_settings(options["host"], token=token, allowed=(), body=options["max_body"])
-    return ServeSettings(
-        host=options["host"],
-        port=options["port"],
-        token_file=options["token_file"],
-        allowed_hosts=options["allowed_hosts"],
-    )
-
-
-def _answer_settings(options: dict[str, Any]) -> AnswerSettings:
-    """Return what the options say of answering."""
-    return AnswerSettings(
-        limits=Limits(body=options["max_body"], drafts=options["max_drafts"]),
-        batches=BatchSettings(queue=options["queue"], size=options["batch"]),
-        timeout=options["timeout"],
-        cached_sentences=options["cache"],
-        bank_text=not options["no_bank_text"],
-    )
 
 
 def _speak() -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from time import monotonic
 from typing import IO, ParamSpec, TypeVar
@@ -15,6 +16,7 @@ import click
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, TabonError
 from tabon.method.sentence_sets import Progress
+from tabon.metrics.store import MeasurementStore
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -44,6 +46,14 @@ store_option = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where sentence embeddings are kept between runs. Default: the user's cache folder.",
 )
+measurements_option = click.option(
+    "--measurements",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where statistics are kept between runs. Default: the user's cache folder.",
+)
+no_measurements_option = click.option(
+    "--no-measurements", is_flag=True, help="Keep no statistics between runs."
+)
 no_store_option = click.option("--no-store", is_flag=True, help="Keep no sentence embeddings between runs.")
 
 
@@ -66,21 +76,41 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
+def takes(**makers: Callable[..., object]) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Give a command values that are made of its options: those that the makers name as parameters."""
+
+    def decorate(command: Callable[..., R]) -> Callable[..., R]:
+        own = signature(command).parameters
+        needed = {name: signature(maker).parameters for name, maker in makers.items()}
+
+        @wraps(command)
+        def wrapped(**options: object) -> R:
+            made = {
+                name: maker(**{one: options[one] for one in needed[name] if one in options})
+                for name, maker in makers.items()
+            }
+            return command(**{name: value for name, value in {**options, **made}.items() if name in own})
+
+        return wrapped
+
+    return decorate
+
+
 def name_of(stream: IO[bytes]) -> str:
     """Return what a message calls an input: its path, or standard input."""
     name = str(getattr(stream, "name", "<stdin>"))
     return "standard input" if name == "<stdin>" else name
 
 
-def open_store(path: Path | None, *, no_store: bool) -> SentenceStore | None:
+def open_store(store: Path | None, *, no_store: bool) -> SentenceStore | None:
     """Open the sentence store that the options ask for."""
-    place = store_of(path, no_store=no_store)
-    return None if place is None else SentenceStore(place)
+    return None if no_store else SentenceStore(store or default_store())
 
 
-def store_of(path: Path | None, *, no_store: bool) -> Path | None:
-    """Return where the sentence store lies that the options ask for."""
-    return None if no_store else path or default_store()
+def open_measurements(measurements: Path | None, *, no_measurements: bool) -> MeasurementStore | None:
+    """Open the store of statistics that the options ask for."""
+    place = measurements or default_cache() / "measurements.sqlite"
+    return None if no_measurements else MeasurementStore(place)
 
 
 def default_store() -> Path:

@@ -2,14 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 
 from tabon.cli.shared_options import reports_errors
 from tabon.data.cohort.audit import audit_table
 from tabon.data.cohort.datasets.simulated import write_simulated
-from tabon.data.simulate import PROMPTS, SimulationSettings
+from tabon.data.simulate import PROMPTS, Prompt, SimulationSettings
 
 
 @click.command()
@@ -25,17 +24,26 @@ from tabon.data.simulate import PROMPTS, SimulationSettings
 @click.option("--seed", default=0, show_default=True, help="Names the cohort.")
 @click.option("--json", "as_json", is_flag=True, help="Print the audit as JSON instead.")
 @reports_errors
-def simulate(out: Path, **options: Any) -> None:  # noqa: ANN401
+def simulate(  # noqa: PLR0913  # each is an option
+    *,
+    out: Path,
+    patients: int,
+    candidates: int,
+    prompt: Prompt,
+    noise: float,
+    seed: int,
+    as_json: bool,
+) -> None:
     """Write a simulated cohort: patients with known states, reports, drafts with known errors.
 
     The same seed gives the same bytes on every machine.
     """
     settings = SimulationSettings(
-        seed=options["seed"],
-        patients=options["patients"],
-        num_candidates=options["candidates"],
-        prompt=options["prompt"],
-        noise=options["noise"],
+        seed=seed,
+        patients=patients,
+        num_candidates=candidates,
+        prompt=prompt,
+        noise=noise,
     )
     audit = write_simulated(out, settings)
-    click.echo(json.dumps(audit, indent=2) if options["as_json"] else "\n".join(audit_table(audit)))
+    click.echo(json.dumps(audit, indent=2) if as_json else "\n".join(audit_table(audit)))

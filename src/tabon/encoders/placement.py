@@ -52,7 +52,7 @@ class Placement:
 
 def devices_of(placement: Placement) -> tuple[str, ...]:
     """Return the devices that a placement names; refuse what this machine does not have."""
-    torch = require("torch", extra="minilm", feature="torch")
+    torch = require("torch", extra="torch", feature="torch")
     if placement.device == "cpu":
         if placement.precision != "float32":
             _check_processor(torch, placement.precision)

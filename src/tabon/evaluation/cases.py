@@ -13,6 +13,11 @@ Part = Section | Literal["report"]  # a section, or the whole report
 PARTS: tuple[Part, ...] = (*SECTIONS, "report")
 
 
+def whose(query: Query) -> str:
+    """Return the patient; a query without one stands for itself."""
+    return f"study:{query.id}" if query.patient is None else f"patient:{query.patient}"
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """One study with a reference."""
@@ -22,8 +27,8 @@ class Case:
 
     @property
     def patient(self) -> str:
-        """Return whom the study is of; a study without a patient stands for itself."""
-        return f"study:{self.query.id}" if self.query.patient is None else f"patient:{self.query.patient}"
+        """Return whom the study is of."""
+        return whose(self.query)
 
     def has(self, part: Part) -> bool:
         """Whether the reference says anything there."""
@@ -51,40 +56,35 @@ class Cases:
 
     def short(self) -> int:
         """Count the studies with fewer drafts than were asked for."""
-        return sum(len(case.query.candidates) < _expected(case, self.num_candidates) for case in self.cases)
+        most = self.num_candidates
+        asked = [case.query.facts.get("expected") for case in self.cases]
+        pairs = zip(self.cases, asked, strict=True)
+        return sum(len(case.query.candidates) < (n if isinstance(n, int) else most) for case, n in pairs)
 
 
 def read_cases(lines: Iterable[bytes], *, name: str) -> Cases:
     """Read a queries file whole; a line that does not fit is an error, since a table must be complete."""
     digest = sha256()
-    queries = [whole_query(query, name=name) for query in read_queries(_hashed(lines, digest))]
-    cases = tuple(_case(query, name) for query in queries if query.reference is not None and query.candidates)
+
+    def hashed() -> Iterator[bytes]:
+        for line in lines:
+            digest.update(line)
+            yield line
+
+    queries = [whole_query(query, name=name) for query in read_queries(hashed())]
+    try:
+        cases = tuple(
+            Case(query, reference_of(query) or Report())
+            for query in queries
+            if query.reference is not None and query.candidates
+        )
+    except BadInputError as error:
+        raise BadInputError(f"{name}, {error}") from None
     if not cases:
         raise BadInputError(
             f"{name} holds no query with a 'reference' and drafts; add what the radiologist really wrote"
         )
     return Cases(name=name, cases=cases, left_out=len(queries) - len(cases), sha256=digest.hexdigest())
-
-
-def _hashed(lines: Iterable[bytes], digest: Any) -> Iterator[bytes]:  # noqa: ANN401  # hashlib's own type is private
-    """Pass lines through and hash them."""
-    for line in lines:
-        digest.update(line)
-        yield line
-
-
-def _case(query: Query, name: str) -> Case:
-    """Read the reference."""
-    try:
-        return Case(query, reference_of(query) or Report())
-    except BadInputError as error:
-        raise BadInputError(f"{name}, {error}") from None
-
-
-def _expected(case: Case, most: int) -> int:
-    """Return how many drafts a study should have."""
-    expected = case.query.facts.get("expected")
-    return expected if isinstance(expected, int) else most
 
 
 def states(case: Case) -> tuple[Sequence[str], Sequence[Sequence[str]]] | None:

@@ -1,19 +1,20 @@
-"""Methods beside the random pick and the oracle, with intervals and tests.
+"""Picks beside the random pick and the oracle, with intervals and tests.
 
 All from sums by patient: a resample is a row of weights, a swap a row of signs.
-The same resample and the same swap serve every run, because the runs share
-their patients.
+The same resample and the same swap serve every run and every pick, because they
+share their patients; so differences are paired.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tabon.evaluation.cases import Case
 from tabon.evaluation.draft_scores import Measured
-from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS, Cell
+from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS, Cell, Number
 from tabon.evaluation.statistics import (
     bootstrap_weights,
     interval,
@@ -31,16 +32,51 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chance:
-    """The draws that all cells share."""
+    """The patients, and the draws of them that all comparisons share."""
 
+    patients: Mapping[str, int]  # the column of each
     weights: Array  # (resamples, patients)
     swaps: Array  # (trials, patients)
 
     @classmethod
-    def draw(cls, num_patients: int, resamples: int, seed: int) -> "Chance":
-        """Draw resamples and swaps of patients."""
+    def draw(cls, cases: Iterable[Case], *, resamples: int, swaps: int, seed: int) -> "Chance":
+        """Draw resamples and swaps of the patients of some studies."""
         rng = np.random.default_rng(seed)
-        return cls(bootstrap_weights(num_patients, resamples, rng), swap_signs(num_patients, resamples, rng))
+        patients = {name: row for row, name in enumerate(dict.fromkeys(case.patient for case in cases))}
+        weights = bootstrap_weights(len(patients), resamples, rng)
+        return cls(patients, weights, swap_signs(len(patients), swaps, rng))
+
+    def sums(self, cases: Sequence[Case], values: Array) -> Array:
+        """Add up (studies, ...) to (patients, ...)."""
+        rows = np.array([self.patients[case.patient] for case in cases], dtype=np.intp)
+        return sum_by_patient(values, rows, len(self.patients))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """A value by each score, and its draws."""
+
+    value: Array  # (scores,)
+    draws: Array  # (resamples, scores)
+
+    @classmethod
+    def mean(cls, many: Sequence["Estimate"]) -> "Estimate":
+        """Return the unweighted mean, draw by draw."""
+        value = np.mean([each.value for each in many], axis=0)
+        return cls(value, np.mean([each.draws for each in many], axis=0))
+
+    def __sub__(self, other: "Estimate") -> "Estimate":
+        """Subtract draw by draw: a paired difference."""
+        return Estimate(_difference(self.value, other.value), _difference(self.draws, other.draws))
+
+    def __truediv__(self, other: "Estimate") -> "Estimate":
+        """Divide draw by draw; NaN where there is nothing to divide by."""
+        return Estimate(_share(self.value, other.value), _share(self.draws, other.draws))
+
+    def numbers(self) -> list[Number]:
+        """Return each score's number with its 95 % interval."""
+        ends = zip(self.value, *interval(self.draws), strict=True)
+        return [Number(value=_plain(value), low=_plain(low), high=_plain(high)) for value, low, high in ends]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,55 +85,58 @@ class RunTable:
 
     run: str
     measured: Measured
-    patients: Indices  # of each study
     picks: Sequence[Indices]  # of each method
-    seeded: Sequence[Indices]  # the random baseline's, one for each seed
-    distances: Sequence[Array] = ()  # of each method, (studies, K); NaN where there is none
+    seeded: Sequence[Indices] = ()  # the random baseline's, one for each seed
+    distances: Sequence[Array] = ()  # of the methods that K-curves are drawn of, (studies, K); or NaN
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Worth:
-    """Values of the systems (random first, then the methods) and of the oracle, and their draws."""
+    """What the expected random pick, the oracle and the picks of some methods are worth."""
 
-    values: Values  # (systems, scores)
-    oracle: Values  # (scores,)
+    random: Estimate
+    oracle: Estimate
+    methods: tuple[Estimate, ...]
     seeded: Values  # (scores,)
-    resampled: Values  # (resamples, systems, scores)
-    resampled_oracle: Values  # (resamples, scores)
     swapped: Values  # (trials, methods, scores): differences to random
     outcomes: NDArray[np.intp]  # (methods, scores, 3): wins, ties, losses
     n: int
 
+    @property
+    def gap(self) -> Estimate:
+        """Return what lies between random and oracle."""
+        return self.oracle - self.random
+
 
 def compare(tables: Sequence[RunTable], methods: Sequence[str], chance: Chance) -> Iterator[Cell]:
-    """Yield the cells of one metric in one part (its section is the caller's): each run, then the mean."""
+    """Yield the cells of one metric in one part: each run, then the mean."""
     worths = [worth(table, chance) for table in tables]
-    names = [score.name for score in tables[0].measured.scores]
     for table, found in zip(tables, worths, strict=True):
-        yield from _against_random(found, _cells(table.run, found, names, methods), methods)
+        yield from _cells(table.run, found, table.measured, methods)
     if len(worths) > 1:
-        mean = _mean(worths)
-        yield from _against_random(mean, _cells(MEAN_RUN, mean, names, methods), methods)
+        yield from _cells(MEAN_RUN, _mean(worths), tables[0].measured, methods)
 
 
 def worth(table: RunTable, chance: Chance) -> Worth:
     """Work out one run."""
     measured, scores = table.measured, table.measured.scores
     studies = np.stack([measured.expected(), *(measured.picked(picks) for picks in table.picks)], axis=1)
-    best = np.stack(list(_oracle_rows(measured)), axis=1)
-    num_patients = chance.weights.shape[1]
-    systems = sum_by_patient(studies, table.patients, num_patients)
-    oracle = sum_by_patient(best, table.patients, num_patients)
-    counts = np.bincount(table.patients, minlength=num_patients).astype(np.float64)
-    n = counts.sum()
+    systems = chance.sums(measured.cases, studies)
+    best = chance.sums(measured.cases, np.stack(list(_oracle_rows(measured)), axis=1))
+    counts = chance.sums(measured.cases, np.ones(len(measured.cases)))
+    n, drawn = counts.sum(), chance.weights @ counts
+    values = _values(scores, systems.sum(axis=0), n)
+    draws = _values(scores, _weighted(chance.weights, systems), drawn[:, None])
+    random, *methods = (Estimate(values[row], draws[:, row]) for row in range(len(values)))
     seeded = [_values(scores, measured.picked(picks).sum(axis=0), n) for picks in table.seeded]
-    resampled = chance.weights @ counts
     return Worth(
-        values=_values(scores, systems.sum(axis=0), n),
-        oracle=_oracle_values(scores, oracle.sum(axis=0), n),
-        seeded=np.mean(seeded, axis=0),
-        resampled=_values(scores, _weighted(chance.weights, systems), resampled[:, None]),
-        resampled_oracle=_oracle_values(scores, _weighted(chance.weights, oracle), resampled),
+        random=random,
+        oracle=Estimate(
+            _oracle_values(scores, best.sum(axis=0), n),
+            _oracle_values(scores, _weighted(chance.weights, best), drawn),
+        ),
+        methods=tuple(methods),
+        seeded=np.mean(seeded, axis=0) if seeded else np.full(len(scores), np.nan),
         swapped=_swapped(scores, systems, n, chance.swaps),
         outcomes=_outcomes(measured, table.picks),
         n=int(n),
@@ -155,59 +194,60 @@ def _outcomes(measured: Measured, picks: Sequence[Indices]) -> NDArray[np.intp]:
 
 def _mean(worths: Sequence[Worth]) -> Worth:
     """Take the unweighted mean over runs; counts add up."""
-    fields = ("values", "oracle", "seeded", "resampled", "resampled_oracle", "swapped")
-    means = {name: sum(getattr(found, name) for found in worths) / len(worths) for name in fields}
-    outcomes = np.sum([found.outcomes for found in worths], axis=0)
-    return Worth(**means, outcomes=outcomes, n=sum(found.n for found in worths))
+    return Worth(
+        random=Estimate.mean([found.random for found in worths]),
+        oracle=Estimate.mean([found.oracle for found in worths]),
+        methods=tuple(map(Estimate.mean, zip(*(found.methods for found in worths), strict=True))),
+        seeded=np.mean([found.seeded for found in worths], axis=0),
+        swapped=np.mean([found.swapped for found in worths], axis=0),
+        outcomes=np.sum([found.outcomes for found in worths], axis=0),
+        n=sum(found.n for found in worths),
+    )
 
 
-def _cells(run: str, found: Worth, scores: Sequence[str], methods: Sequence[str]) -> Iterator[Cell]:
-    """Yield the cells of one run: random, its seeds, the oracle, the methods."""
-    values = np.vstack([found.values, found.seeded[None], found.oracle[None]])
-    unknown = np.full((1, len(scores)), np.nan)
-    bounds = zip(interval(found.resampled), interval(found.resampled_oracle), strict=True)
-    low, high = (np.vstack([systems, unknown, oracle[None]]) for systems, oracle in bounds)
-    for row, method in enumerate([RANDOM, *methods, RANDOM_SEEDS, ORACLE]):
-        for column, score in enumerate(scores):
-            at = (row, column)
-            yield Cell(
-                run=run, section="", method=method, score=score, n=found.n,
-                value=_number(values[at]), low=_number(low[at]), high=_number(high[at]),
+def _cells(run: str, found: Worth, measured: Measured, methods: Sequence[str]) -> Iterator[Cell]:
+    """Yield the cells of one run: random, the methods beside it, its seeds, the oracle."""
+    cell = partial(Cell, run=run, section=measured.part, n=found.n)
+    scores = [score.name for score in measured.scores]
+    for score, value in zip(scores, found.random.numbers(), strict=True):
+        yield cell(method=RANDOM, score=score, **value.named())
+    for row, (method, picked) in enumerate(zip(methods, found.methods, strict=True)):
+        ahead = picked - found.random
+        columns = zip(
+            scores,
+            picked.numbers(),
+            ahead.numbers(),
+            (ahead / found.gap).numbers(),
+            _share(ahead.value, np.abs(found.random.value)),
+            randomisation_p(ahead.value, found.swapped[:, row]),
+            found.outcomes[row].tolist(),
+            strict=True,
+        )
+        for score, value, delta, gap, relative, p, (wins, ties, losses) in columns:
+            yield cell(
+                method=method, score=score, **value.named(), **delta.named("delta"), **gap.named("gap"),
+                relative=_plain(relative), p=_plain(p), wins=wins, ties=ties, losses=losses,
             )  # fmt: skip
+    for score, mean in zip(scores, found.seeded, strict=True):
+        yield cell(method=RANDOM_SEEDS, score=score, value=_plain(mean))
+    for score, value in zip(scores, found.oracle.numbers(), strict=True):
+        yield cell(method=ORACLE, score=score, **value.named())
 
 
-def _against_random(found: Worth, cells: Iterable[Cell], methods: Sequence[str]) -> Iterator[Cell]:
-    """Add to the methods' cells how they compare with random."""
-    random = found.values[0]
-    delta = found.values[1:] - random
-    deltas = found.resampled[:, 1:] - found.resampled[:, :1]
-    gaps = _share(deltas, (found.resampled_oracle - found.resampled[:, 0])[:, None])
-    columns = {
-        "delta": delta,
-        **dict(zip(("delta_low", "delta_high"), interval(deltas), strict=True)),
-        "relative": _share(delta, np.abs(random)),
-        "gap": _share(delta, found.oracle - random),
-        **dict(zip(("gap_low", "gap_high"), interval(gaps), strict=True)),
-        "p": randomisation_p(delta, found.swapped),
-    }
-    rows = {method: row for row, method in enumerate(methods)}
-    for number, cell in enumerate(cells):
-        if cell.method in rows:
-            at = (rows[cell.method], number % len(random))
-            counts = dict(zip(("wins", "ties", "losses"), found.outcomes[at].tolist(), strict=True))
-            facts: dict[str, Any] = {name: _number(values[at]) for name, values in columns.items()}
-            yield replace(cell, **facts, **counts)
-        else:
-            yield cell
+def _difference(one: Array, other: Array) -> Array:
+    """Subtract; what differs by rounding alone is equal."""
+    difference: Array = one - other
+    difference[np.abs(difference) < SAME] = 0.0
+    return difference
 
 
 def _share(part: Values, whole: Values) -> Values:
     """Divide, NaN where the whole is nothing, or less: there is no gap to close."""
-    nothing = np.full(np.broadcast_shapes(np.shape(part), np.shape(whole)), np.nan)
+    nothing = np.full(part.shape, np.nan)
     shares: Values = np.divide(part, whole, out=nothing, where=whole > SAME)
     return shares
 
 
-def _number(value: np.float64 | Values) -> float | None:
+def _plain(value: np.float64) -> float | None:
     """Return a plain number; None where it is not defined."""
     return float(value) if np.isfinite(value) else None

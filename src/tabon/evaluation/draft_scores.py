@@ -1,15 +1,16 @@
-"""The study × draft × statistic table of one metric in one section of one run."""
+"""The study × draft × statistic table of one metric in one part of one run."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.evaluation.cases import Case, Part, states
+from tabon.evaluation.cases import PARTS, Case, Part, states
 from tabon.metrics.protocol import Metric, Pair, Score, Statistics, mean_of
 from tabon.metrics.store import MeasurementStore, Progress, measure_pairs
-from tabon.text.reports import Section
+from tabon.text.reports import SECTIONS, Section
 
 STATE = "state-f1"
 STATE_SIGNATURE = "state-f1|facts:simulated"
@@ -17,15 +18,33 @@ STATE_SIGNATURE = "state-f1|facts:simulated"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """What every draft of every study is worth.
+    """What every draft of every study is worth in one part."""
 
-    `statistics` is (studies, K, statistics); `there` says which drafts exist.
-    """
-
+    part: Part
+    cases: tuple[Case, ...]
     scores: tuple[Score, ...]
     signature: str
-    statistics: Statistics
-    there: NDArray[np.bool_]
+    statistics: Statistics  # (studies, K, statistics)
+    there: NDArray[np.bool_]  # which drafts exist, (studies, K)
+
+    def take(self, keep: NDArray[np.bool_]) -> "Measured":
+        """Return some of the studies."""
+        cases = tuple(case for case, kept in zip(self.cases, keep.tolist(), strict=True) if kept)
+        return replace(self, cases=cases, statistics=self.statistics[keep], there=self.there[keep])
+
+    def first(self, drafts: int) -> "Measured":
+        """Return the studies with their first drafts alone."""
+        return replace(self, statistics=self.statistics[:, :drafts], there=self.there[:, :drafts])
+
+    def words(self) -> NDArray[np.int64]:
+        """Count the words of each draft in this part, (studies, K); 0 where there is no draft."""
+        width = self.there.shape[-1]
+        counts = np.zeros((len(self.cases), width), dtype=np.int64)
+        sections: tuple[Section, ...] = SECTIONS if self.part == "report" else (self.part,)
+        for row, case in enumerate(self.cases):
+            for column, draft in enumerate(case.query.candidates[:width]):
+                counts[row, column] = sum(len(draft.section(section).split()) for section in sections)
+        return counts
 
     def per_draft(self) -> Statistics:
         """Return each score of each single draft, (studies, K, scores); NaN where there is no draft."""
@@ -67,7 +86,7 @@ def measure_section(
         for draft in case.query.candidates
     ]
     rows = measure_pairs(metric, pairs, store=store, progress=progress)
-    return Measured(metric.scores, metric.signature, _spread(rows, there), there)
+    return Measured(section, tuple(cases), metric.scores, metric.signature, _spread(rows, there), there)
 
 
 def state_f1(described: Iterable[str], truth: Iterable[str]) -> float:
@@ -98,7 +117,8 @@ def measure_states(cases: Sequence[Case]) -> Measured | None:
         return None
     there = drafts_there(cases)
     rows = np.array([[state_f1(draft, truth)] for truth, drafts in filter(None, known) for draft in drafts])
-    return Measured((Score(STATE, mean_of(0)),), STATE_SIGNATURE, _spread(rows, there), there)
+    score = Score(STATE, mean_of(0))
+    return Measured("report", tuple(cases), (score,), STATE_SIGNATURE, _spread(rows, there), there)
 
 
 def drafts_there(cases: Sequence[Case]) -> NDArray[np.bool_]:
@@ -117,3 +137,26 @@ def _spread(rows: Statistics, there: NDArray[np.bool_]) -> Statistics:
 def eligible(cases: Sequence[Case], part: Part) -> list[Case]:
     """Return the studies whose reference says something in this part."""
     return [case for case in cases if case.has(part)]
+
+
+def measured_parts(
+    runs: Sequence[Sequence[Case]],
+    metrics: Sequence[Metric],
+    *,
+    with_states: bool = True,
+    store: MeasurementStore | None = None,
+    on_progress: Callable[[str], None] = lambda _: None,
+) -> Iterator[list[Measured]]:
+    """Yield the drafts of every run, one metric in one part at a time, where all runs can be measured."""
+    for part in PARTS:
+        studies = [eligible(cases, part) for cases in runs]
+        measures: list[Callable[[Sequence[Case]], Measured | None]]
+        if part == "report":
+            measures = [measure_states] if with_states else []
+        else:
+            measures = [partial(measure_section, metric, section=part, store=store) for metric in metrics]
+        for measure in measures if all(studies) else ():
+            on_progress(f"measuring {part}")
+            found = [measured for measured in map(measure, studies) if measured is not None]
+            if len(found) == len(runs):
+                yield found

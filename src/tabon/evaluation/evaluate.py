@@ -1,8 +1,7 @@
 """From runs, picks and metrics to results."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -10,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon.errors import BadInputError
-from tabon.evaluation.cases import PARTS, Case, Cases, Part
+from tabon.evaluation.cases import Case, Cases
 from tabon.evaluation.compare import Chance, RunTable, compare
-from tabon.evaluation.curves import candidates_curve
-from tabon.evaluation.draft_scores import Measured, eligible, measure_section, measure_states
+from tabon.evaluation.curves import CURVE_RESAMPLES, candidates_curve
+from tabon.evaluation.draft_scores import Measured, measured_parts
 from tabon.evaluation.picks import NOTHING, Picks
 from tabon.evaluation.results import MEAN_RUN, Cell, Results, Run
 from tabon.evaluation.statistics import benjamini_hochberg, holm, patient_rows
@@ -61,20 +60,30 @@ def evaluate(
 ) -> Results:
     """Measure every draft once and compare every method with the random pick and the oracle."""
     methods = _methods(runs)
-    everyone = list(dict.fromkeys(case.patient for run in runs for case in run.cases.cases))
-    chance = Chance.draw(len(everyone), settings.resamples, settings.seed)
-    number = {patient: row for row, patient in enumerate(everyone)}
+    order = list(methods)
+    runs = [
+        replace(run, picks=tuple(sorted(run.picks, key=lambda each: order.index(each.method))))
+        for run in runs
+    ]
+    everyone = [case for run in runs for case in run.cases.cases]
+    chance = Chance.draw(everyone, resamples=settings.resamples, swaps=settings.resamples, seed=settings.seed)
+    quick = Chance.draw(everyone, resamples=CURVE_RESAMPLES, swaps=0, seed=settings.seed)
+    main = MEAN_RUN if len(runs) > 1 else runs[0].name
+    drawn = [picks.method for picks in runs[0].picks if picks.per_draft]
     cells: list[Cell] = []
     scores: dict[str, str] = {}
     curves: list[dict[str, Any]] = []
-    for part, tables in _tables(runs, metrics, settings, number, store, on_progress):
-        found = [replace(cell, section=part) for cell in compare(tables, list(methods), chance)]
-        scores |= {score.name: tables[0].measured.signature for score in tables[0].measured.scores}
-        cells += found
-        curves += _curves(part, tables, methods, settings)
+    studies = [run.cases.cases for run in runs]
+    for measured in measured_parts(studies, metrics, store=store, on_progress=on_progress):
+        tables = [_table(run, found, settings) for run, found in zip(runs, measured, strict=True)]
+        cells += compare(tables, order, chance)
+        scores |= {score.name: measured[0].signature for score in measured[0].scores}
+        for score in measured[0].scores:
+            if drawn and score.name in settings.curves:
+                curves += candidates_curve(tables, drawn, quick, main=main, score=score.name)
     headline = settings.headline or tuple(scores)
     return Results(
-        cells=tuple(_adjusted(cells, headline, main=MEAN_RUN if len(runs) > 1 else runs[0].name)),
+        cells=tuple(_adjusted(cells, headline, main=main)),
         runs=tuple(_run(run) for run in runs),
         scores=scores,
         missing=dict(missing or {}),
@@ -83,20 +92,6 @@ def evaluate(
         settings={**asdict(settings), "versions": {"tabon": version("tabon"), "numpy": version("numpy")}},
         facts={"curves": curves},
     )
-
-
-def _curves(
-    part: Part, tables: Sequence[RunTable], methods: Mapping[str, str], settings: EvaluationSettings
-) -> Iterator[dict[str, Any]]:
-    """Yield the K-curves of one metric in one part: of methods whose distances do not depend on K."""
-    names = [name for name, signature in methods.items() if signature.startswith("distance:")]
-    keep = [list(methods).index(name) for name in names]
-    fitting = [replace(table, distances=[table.distances[row] for row in keep]) for table in tables]
-    for score in tables[0].measured.scores:
-        if names and score.name in settings.curves:
-            main = MEAN_RUN if len(tables) > 1 else tables[0].run
-            drawn = candidates_curve(fitting, names, main=main, score=score.name, seed=settings.seed)
-            yield from ({**curve, "section": part} for curve in drawn)
 
 
 def _methods(runs: Sequence[RunInput]) -> dict[str, str]:
@@ -122,64 +117,17 @@ def _methods(runs: Sequence[RunInput]) -> dict[str, str]:
     return methods
 
 
-def _tables(  # what is measured, for whom and where it is kept
-    runs: Sequence[RunInput],
-    metrics: Sequence[Metric],
-    settings: EvaluationSettings,
-    number: Mapping[str, int],
-    store: MeasurementStore | None,
-    on_progress: OnProgress,
-) -> Iterator[tuple[Part, list[RunTable]]]:
-    """Yield the runs' tables of one metric in one part at a time."""
-    for part in PARTS:
-        studies = [eligible(run.cases.cases, part) for run in runs]
-        for measure in _measures(part, metrics, store) if all(studies) else ():
-            on_progress(f"measuring {part}")
-            measured = [found for found in map(measure, studies) if found is not None]
-            if len(measured) == len(runs):
-                yield (
-                    part,
-                    [
-                        _table(run, cases, found, settings, number)
-                        for run, cases, found in zip(runs, studies, measured, strict=True)
-                    ],
-                )
-
-
-def _measures(
-    part: Part, metrics: Sequence[Metric], store: MeasurementStore | None
-) -> Iterator[Callable[[Sequence[Case]], Measured | None]]:
-    """Yield what can be measured in one part."""
-    if part == "report":
-        yield measure_states
-    else:
-        for metric in metrics:
-            yield partial(measure_section, metric, section=part, store=store)
-
-
-def _table(
-    run: RunInput,
-    cases: Sequence[Case],
-    measured: Measured,
-    settings: EvaluationSettings,
-    number: Mapping[str, int],
-) -> RunTable:
-    """Put one run's picks beside its measured drafts."""
+def _table(run: RunInput, measured: Measured, settings: EvaluationSettings) -> RunTable:
+    """Put one run's picks beside its measured drafts; a seed picks once a study, whatever the part."""
+    rows = {case.query.id: row for row, case in enumerate(run.cases.cases)}
+    there = [rows[case.query.id] for case in measured.cases]
     return RunTable(
         run=run.name,
         measured=measured,
-        patients=np.array([number[case.patient] for case in cases], dtype=np.intp),
-        picks=[picks.rows(cases) for picks in run.picks],
-        seeded=[_seeded(run.cases.cases, cases, seed) for seed in settings.random_seeds],
-        distances=[picks.distance_rows(cases) for picks in run.picks],
+        picks=[picks.rows(measured.cases) for picks in run.picks],
+        seeded=[seeded_picks(run.cases.cases, seed)[there] for seed in settings.random_seeds],
+        distances=[picks.distance_rows(measured.cases) for picks in run.picks if picks.per_draft],
     )
-
-
-def _seeded(studies: Sequence[Case], cases: Sequence[Case], seed: int) -> NDArray[np.intp]:
-    """Return the seeded picks of some of the studies: one pick a study, whatever the section."""
-    drawn = zip(studies, seeded_picks(studies, seed).tolist(), strict=True)
-    picks = {case.query.id: pick for case, pick in drawn}
-    return np.array([picks[case.query.id] for case in cases], dtype=np.intp)
 
 
 def seeded_picks(cases: Sequence[Case], seed: int) -> NDArray[np.intp]:

@@ -1,9 +1,9 @@
 """Which draft each selector took, read from its selections."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,35 @@ from numpy.typing import NDArray
 from tabon.errors import BadInputError
 from tabon.evaluation.cases import Case
 from tabon.evaluation.results import REFERENCES
+from tabon.method.selection import Selection
+from tabon.text.records import Query
 
 NOTHING = -1  # the selector abstained
-T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """What a signature says of the selector that it stands for."""
+
+    name: str  # "novelty/knn"
+    parts: tuple[str, ...]  # all that changes its picks, each as name:value
+    per_draft: bool  # whether a draft's distance does not depend on the other drafts
+
+
+def read_signature(signature: str) -> Method:
+    """Take a signature apart; this is the only place that does.
+
+    >>> read_signature("distance:novelty|aggregate:knn10|encoder:minilm").name
+    'novelty/knn'
+    """
+    parts = tuple(signature.split("|"))
+    fields = dict(part.partition(":")[::2] for part in parts)
+    if "selector" in fields:
+        return Method(fields["selector"], parts, per_draft=False)
+    if "distance" in fields and "aggregate" in fields:
+        name = f"{fields['distance']}/{fields['aggregate'].rstrip('0123456789')}"
+        return Method(name, parts, per_draft=True)
+    return Method(signature or "selections", parts, per_draft=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +51,18 @@ class Picks:
     chosen: Mapping[str, int]  # by query; NOTHING where it abstained
     distances: Mapping[str, tuple[float, ...]]  # total distance of each draft, by query
     sections: Mapping[str, int] = field(default_factory=dict)  # how many sections make a total, by query
+    per_draft: bool = False  # whether a distance does not depend on the other drafts: K-curves can be drawn
+
+    @classmethod
+    def of(
+        cls, method: str, queries: Sequence[Query], selections: Sequence[Selection], signature: str
+    ) -> "Picks":
+        """Return the drafts that selections took, without their distances."""
+        chosen = {
+            query.id: NOTHING if selection.selected is None else selection.selected
+            for query, selection in zip(queries, selections, strict=True)
+        }
+        return cls(method=method, signature=signature, chosen=chosen, distances={})
 
     def rows(self, cases: Sequence[Case]) -> NDArray[np.intp]:
         """Return the pick of each study."""
@@ -50,48 +88,33 @@ def read_picks(lines: Iterable[bytes], *, name: str, method: str | None = None) 
         raise BadInputError(
             f"{name} holds selections of {len(signatures)} signatures; give each selector its own file"
         )
-    named = method or method_of(signatures[0])
+    found = read_signature(signatures[0])
+    named = method or found.name
     if named in REFERENCES:
         raise BadInputError(f"{named!r} is the name of a reference row; name {name} otherwise (NAME=FILE)")
-    return Picks(
-        method=named,
-        signature=signatures[0],
-        chosen=_by_query(records, _chosen, name),
-        distances=_by_query(records, _distances, name),
-        sections=_by_query(records, _sections, name),
-    )
-
-
-def _by_query(
-    records: Sequence[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], T], name: str
-) -> dict[str, T]:
-    """Read one thing of every selection, by query; each query has one selection."""
-    values: dict[str, T] = {}
+    chosen: dict[str, int] = {}
+    distances: dict[str, tuple[float, ...]] = {}
+    sections: dict[str, int] = {}
     for record in records:
         query = str(record["id"])
-        if query in values:
+        if query in chosen:
             raise BadInputError(f"{name} answers query {query!r} twice; give each query one selection")
         try:
-            values[query] = read(record)
+            chosen[query] = _chosen(record["selected"])
+            distances[query] = tuple(float(value) for value in record.get("total_distances") or ())
+            sections[query] = len(dict(record.get("section_distances") or {}))
         except (TypeError, ValueError, AttributeError, OverflowError):
             raise BadInputError(
                 f"{name}, query {query!r}: not a selection; give what `tabon select` printed"
             ) from None
-    return values
-
-
-def method_of(signature: str) -> str:
-    """Return the short name of a method.
-
-    >>> method_of("distance:novelty|aggregate:knn10|encoder:minilm")
-    'novelty/knn'
-    """
-    parts = dict(part.partition(":")[::2] for part in signature.split("|"))
-    if "selector" in parts:
-        return parts["selector"]
-    if "distance" in parts and "aggregate" in parts:
-        return f"{parts['distance']}/{parts['aggregate'].rstrip('0123456789')}"
-    return signature or "selections"
+    return Picks(
+        method=named,
+        signature=signatures[0],
+        chosen=chosen,
+        distances=distances,
+        sections=sections,
+        per_draft=found.per_draft,
+    )
 
 
 def check_picks(picks: Picks, cases: Sequence[Case], *, name: str) -> None:
@@ -119,21 +142,10 @@ def _record(line: bytes, number: int, name: str) -> dict[str, Any]:
     raise BadInputError(f"{name} line {number} is not a selection; give what `tabon select` printed")
 
 
-def _chosen(record: Mapping[str, Any]) -> int:
+def _chosen(selected: object) -> int:
     """Return the chosen draft."""
-    selected = record["selected"]
     if selected is None:
         return NOTHING
     if not isinstance(selected, int) or isinstance(selected, bool) or selected < 0:
         raise ValueError(selected)
     return selected
-
-
-def _distances(record: Mapping[str, Any]) -> tuple[float, ...]:
-    """Return the total distance of each draft."""
-    return tuple(float(value) for value in record.get("total_distances") or ())
-
-
-def _sections(record: Mapping[str, Any]) -> int:
-    """Return how many sections make a total."""
-    return len(dict(record.get("section_distances") or {}))

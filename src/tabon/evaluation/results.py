@@ -23,6 +23,25 @@ MEAN_RUN = "mean"  # the unweighted mean over runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A number and its 95 % interval; None where it is not defined."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def clear(self) -> bool:
+        """Say whether the interval leaves out 0."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+    def named(self, name: str = "") -> dict[str, Any]:
+        """Return the fields that a cell has for it."""
+        if not name:
+            return asdict(self)
+        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """One number: what one method's picks are worth in one run, section and score."""
 
@@ -94,6 +113,14 @@ class Results:
     def sections(self) -> tuple[str, ...]:
         """Return the sections in the order of the cells."""
         return tuple(dict.fromkeys(cell.section for cell in self.cells))
+
+    def missing_metrics(self, score: str) -> list[str]:
+        """Return the metrics that are not measured and that a score may belong to."""
+        return [name for name in self.missing if score == name or score.startswith(f"{name}-")]
+
+    def run_names(self) -> list[str]:
+        """Return the runs, and the mean where there are several."""
+        return [run.name for run in self.runs] + [MEAN_RUN] * (len(self.runs) > 1)
 
     def main_run(self) -> str:
         """Return the run of the headline: the mean where there are several."""

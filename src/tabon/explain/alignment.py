@@ -20,7 +20,7 @@ import numpy as np
 
 from tabon.encoders.protocol import Matrix
 from tabon.method.distances import Stack, cosine_cost
-from tabon.text.observations import Polarity, mentions
+from tabon.text.observations import Polarity, sentence_mentions
 
 Kind = Literal["same", "reworded", "new", "dropped"]
 
@@ -102,7 +102,7 @@ def turned(prior: str, current: str) -> tuple[str, ...]:
 def _said(sentence: str) -> Mapping[str, set[Polarity]]:
     """Return what a sentence says of each observation that it mentions."""
     said: defaultdict[str, set[Polarity]] = defaultdict(set)
-    for mention in mentions(sentence):
+    for mention in sentence_mentions(sentence):
         said[mention.observation].add(mention.polarity)
     return said
 
@@ -127,12 +127,11 @@ def _reworded(cost: Stack, same: Mapping[int, int]) -> dict[int, int]:
     from scipy.optimize import linear_sum_assignment  # slow to import
 
     pairs = np.stack(linear_sum_assignment(np.minimum(left, REWORDED)), axis=1).tolist()
-    return {after[j]: before[i] for i, j in pairs if _mutual(left, i, j)}
-
-
-def _mutual(cost: Stack, i: int, j: int) -> bool:
-    """Say whether two sentences are within the bound and nearest to each other."""
-    return bool(cost[i, j] <= min(REWORDED, cost[i].min(), cost[:, j].min()))
+    return {
+        after[j]: before[i]
+        for i, j in pairs
+        if left[i, j] <= min(REWORDED, left[i].min(), left[:, j].min())  # near, and nearest to each other
+    }
 
 
 def _kept(

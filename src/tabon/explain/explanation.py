@@ -8,24 +8,24 @@ section add up to 1.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tabon.encoders import Encoder, load_encoder
+from tabon.encoders import load_encoder
 from tabon.errors import BadInputError
 from tabon.explain.alignment import Aligned, align
-from tabon.explain.flags import draft_flags
+from tabon.explain.flags import Flag, query_flags
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES, Distance, Rows, cosine_cost, get_distance
-from tabon.method.selection import Neighbour, Selection
-from tabon.method.sentence_sets import Ids, SentenceTable, embed
+from tabon.method.selection import Neighbour, Note, Selection
+from tabon.method.sentence_sets import Ids, SentenceTable
 from tabon.method.transitions import NORM_FLOOR
+from tabon.selectors import Selector, make_batch
+from tabon.selectors.prepared import Batch
 from tabon.selectors.scorer import AnySelector
 from tabon.text.records import Query
 from tabon.text.reports import SECTIONS, Section
-from tabon.text.sentences import split_sentences
 
 NEIGHBOURS = 3  # training transitions that are shown
 PLAIN_ENCODER = "hashing"  # aligns sentences for a selector that has no encoder of its own
@@ -95,7 +95,7 @@ class Explanation:
     behind: float | None = None  # the explained draft's total less the chosen one's
     tied: bool = False
     abstained: str | None = None
-    flags: tuple[str, ...] = ()
+    flags: tuple[Note | Flag, ...] = ()
     drafts: tuple[DraftDistances, ...] = ()  # nearest first
     sections: Mapping[Section, SectionExplanation] = field(default_factory=dict)
     distance: str = ""  # whose transitions are shared out; empty where the selector has none
@@ -104,7 +104,7 @@ class Explanation:
 
     def as_record(self) -> dict[str, Any]:
         """Return everything as what JSON can hold."""
-        return asdict(self)
+        return {**asdict(self), "flags": list(map(str, self.flags))}
 
 
 def explain(
@@ -143,12 +143,22 @@ def explain_many(
     if neighbours < 0:
         raise BadInputError(f"{neighbours} neighbours were asked for; give 0 or more")
     for query in queries:
-        _check_draft(query, draft)
-    basis = _basis(selector, queries, neighbours, bank_text=bank_text)
-    answers = zip(queries, selector.select_many(queries), strict=True)
+        count = len(query.candidates)
+        if draft is not None and not 0 <= draft < count:
+            has = f"drafts 0 to {count - 1}" if count else "no drafts"
+            raise BadInputError(f"draft {draft} of query {query.id!r} was asked for; it has {has}")
+    if isinstance(selector, Selector):
+        explainer = explainer_of(
+            selector, selector.batch(queries), neighbours=neighbours, bank_text=bank_text
+        )
+        answers = selector.choose(explainer.batch)
+    else:
+        encoder = load_encoder(PLAIN_ENCODER)
+        explainer = Explainer(make_batch(queries, None, encoder), encoder.fingerprint.encoder)
+        answers = selector.select_many(queries)
     return [
-        _explanation(query, answer, answer.selected if draft is None else draft, basis)
-        for query, answer in answers
+        explainer.explain(number, answer, answer.selected if draft is None else draft)
+        for number, answer in enumerate(answers)
     ]
 
 
@@ -171,109 +181,108 @@ def shares(distance: Distance, *, prior: Rows, current: Rows) -> Shares | None:
     return Shares(tuple(parts[: len(prior)]), tuple(parts[len(prior) :]))
 
 
-@dataclass(frozen=True)
-class _Basis:
-    """What all explanations of one call rest on."""
+@dataclass(frozen=True, slots=True)
+class Explainer:
+    """What the explanations of a batch of queries rest on; made by `explainer_of`."""
 
-    table: SentenceTable
-    aligned_by: str
-    distance: str  # empty: the selector has no transition of its own
-    bank: TransitionBank | None
-    neighbours: int
-    bank_text: bool
+    batch: Batch
+    aligned_by: str  # the encoder of the batch
+    distance: str = ""  # empty: the selector has no transition of its own
+    bank: TransitionBank | None = None
+    neighbours: int = NEIGHBOURS
+    bank_text: bool = True
 
-    @cached_property
-    def rows(self) -> Mapping[str, int]:
-        """Return the row of each sentence in the table."""
-        return {sentence: number for number, sentence in enumerate(self.table.sentences)}
+    def explain(self, number: int, selection: Selection, draft: int | None) -> Explanation:
+        """Put together what is known of one query of the batch, and of one of its drafts."""
+        place = self.batch.places[number][-1]
+        query, totals, best = self.batch.queries[place], selection.total_distances, selection.selected
+        lacks = [not any(part.has(j) for part in selection.sections.values()) for j in range(len(totals))]
+        ranked = sorted(range(len(totals)), key=lambda j: (lacks[j], totals[j]))  # as they would be chosen
+        others = [j for j in ranked if j != best and not lacks[j]]
+        warnings = () if draft is None else query_flags(query, draft)
+        return Explanation(
+            id=query.id,
+            draft=draft,
+            selected=best,
+            num_candidates=len(query.candidates),
+            runner_up=others[0] if others and best is not None else None,
+            margin=selection.margin,
+            behind=None if draft is None or best is None else totals[draft] - totals[best],
+            tied=selection.tied,
+            abstained=selection.abstained,
+            flags=(*selection.flags, *warnings),
+            drafts=tuple(_draft_distances(selection, j) for j in ranked),
+            sections={} if draft is None else dict(self._sections(place, selection, draft)),
+            distance=self.distance,
+            signature=selection.signature,
+            aligned_by=self.aligned_by,
+        )
 
-    def ids(self, sentences: Sentences) -> Ids:
-        """Return the rows of sentences, in the order of the report."""
-        return np.array([self.rows[text] for text in sentences], dtype=np.int64)
+    def _sections(
+        self, place: int, selection: Selection, draft: int
+    ) -> Iterator[tuple[Section, SectionExplanation]]:
+        """Yield each section that the prior or the draft has."""
+        row = self.batch.rows(place)[draft]
+        for name in SECTIONS:
+            prior = self.batch.prior_sets[name].as_written(place)
+            current = self.batch.draft_sets[name].as_written(row)
+            part = selection.sections.get(name)
+            compared = part if part is not None and part.has(draft) else None
+            near = () if compared is None else compared.nearest[draft][: self.neighbours]
+            if len(prior) or len(current):
+                yield (
+                    name,
+                    SectionExplanation(
+                        prior=self.batch.priors[place][name],
+                        current=self.batch.drafts[row][name],
+                        alignment=_aligned(self.batch.table, prior, current),
+                        shares=self._shares(prior, current),
+                        distance=None if compared is None else compared.distances[draft],
+                        nearest=tuple(self._training_change(found, name) for found in near),
+                    ),
+                )
+
+    def _shares(self, prior: Ids, current: Ids) -> Shares | None:
+        """Share a transition out, in the order of the reports; it is worked out in canonical order."""
+        if not (self.distance and len(prior) and len(current)):
+            return None
+        orders = [np.argsort(side, kind="stable") for side in (prior, current)]
+        before, after = (
+            self.batch.table.vectors[side[order]]
+            for side, order in zip((prior, current), orders, strict=True)
+        )
+        found = shares(get_distance(self.distance), prior=before, current=after)
+        if found is None:
+            return None
+        written = (
+            tuple(np.array(values)[np.argsort(order)].tolist())
+            for values, order in zip((found.prior, found.current), orders, strict=True)
+        )
+        return Shares(*written)
+
+    def _training_change(self, found: Neighbour, section: Section) -> TrainingChange:
+        """Return a training transition with its sentences, where these are known and may be shown."""
+        if not self.bank_text or self.bank is None:
+            return TrainingChange(found.id, found.distance)
+        table, pairs = self.bank.table, self.bank.pairs[section]
+        prior, current = pairs.prior.as_written(found.row), pairs.current.as_written(found.row)
+        before, after = (tuple(table.sentences[number] for number in side) for side in (prior, current))
+        return TrainingChange(found.id, found.distance, before, after, _aligned(table, prior, current))
 
 
-def _basis(selector: AnySelector, queries: Sequence[Query], neighbours: int, *, bank_text: bool) -> _Basis:
-    """Embed every sentence of the queries with the selector's own encoder, where it has one."""
-    bank: TransitionBank | None = getattr(selector, "bank", None)
-    own: Encoder | None = getattr(selector, "encoder", None)
-    encoder = load_encoder(PLAIN_ENCODER) if own is None else own
-    known = None if bank is None or own is None else bank.known_sentences
-    table = embed(_texts(queries), encoder, known=known, store=getattr(selector, "store", None))
-    distance = _distance_of(selector)
-    return _Basis(table, encoder.fingerprint.encoder, distance, bank, neighbours, bank_text)
-
-
-def _distance_of(selector: AnySelector) -> str:
-    """Return the set distance whose transitions a selector compares; empty where it compares none."""
-    name = getattr(getattr(selector, "scorer", None), "distance", "")
-    return name if name in DISTANCES else ""
-
-
-def _check_draft(query: Query, draft: int | None) -> None:
-    """Refuse a draft that a query does not have."""
-    count = len(query.candidates)
-    if draft is not None and not 0 <= draft < count:
-        has = f"drafts 0 to {count - 1}" if count else "no drafts"
-        raise BadInputError(f"draft {draft} of query {query.id!r} was asked for; it has {has}")
-
-
-def _texts(queries: Sequence[Query]) -> Iterator[str]:
-    """Yield every sentence of the queries."""
-    for query in queries:
-        for report in (query.prior, *query.candidates):
-            for section in SECTIONS:
-                yield from split_sentences(report.section(section))
-
-
-def _explanation(query: Query, selection: Selection, draft: int | None, basis: _Basis) -> Explanation:
-    """Put together what is known of one query."""
-    ranked, best, totals = _ranked(selection), selection.selected, selection.total_distances
-    others = [number for number in ranked if number != best and not _empty(selection, number)]
-    return Explanation(
-        id=query.id,
-        draft=draft,
-        selected=best,
-        num_candidates=len(query.candidates),
-        runner_up=others[0] if others and best is not None else None,
-        margin=selection.margin,
-        behind=None if draft is None or best is None else totals[draft] - totals[best],
-        tied=selection.tied,
-        abstained=selection.abstained,
-        flags=(*selection.flags, *_warnings(query, draft)),
-        drafts=tuple(_draft_distances(selection, number) for number in ranked),
-        sections={} if draft is None else dict(_sections(query, selection, draft, basis)),
-        distance=basis.distance,
-        signature=selection.signature,
-        aligned_by=basis.aligned_by,
+def explainer_of(
+    selector: Selector, batch: Batch, *, neighbours: int = NEIGHBOURS, bank_text: bool = True
+) -> Explainer:
+    """Return what explains the queries of a batch that this selector made."""
+    distance = getattr(selector.scorer, "distance", "")
+    return Explainer(
+        batch,
+        selector.encoder.fingerprint.encoder,
+        distance if distance in DISTANCES else "",  # whose transitions the selector compares
+        selector.bank,
+        neighbours,
+        bank_text,
     )
-
-
-def _warnings(query: Query, draft: int | None) -> Iterator[str]:
-    """Yield what a reader should look at in the explained draft, with the sentences concerned, from 1."""
-    if draft is None:
-        return
-    has_prior = not query.prior.is_empty
-    for flag in draft_flags(query.prior, query.candidates[draft], query.candidates, has_prior=has_prior):
-        places = [
-            f"{whose} {section}, sentence {', '.join(str(number + 1) for number in numbers)}"
-            for whose, section, numbers in (
-                ("draft's", flag.section, flag.sentences),
-                ("prior's", flag.prior_section, flag.prior_sentences),
-            )
-            if numbers
-        ]
-        yield f"{flag.kind}: {flag.detail}" + (f" ({'; '.join(places)})" if places else "")
-
-
-def _empty(selection: Selection, draft: int) -> bool:
-    """Say whether a draft has none of the sections that count: such a draft cannot be chosen."""
-    return not any(part.has(draft) for part in selection.sections.values())
-
-
-def _ranked(selection: Selection) -> list[int]:
-    """Return all drafts, nearest first, in the order in which they would be chosen."""
-    totals = selection.total_distances
-    return sorted(range(len(totals)), key=lambda number: (_empty(selection, number), totals[number]))
 
 
 def _draft_distances(selection: Selection, draft: int) -> DraftDistances:
@@ -292,61 +301,7 @@ def _draft_distances(selection: Selection, draft: int) -> DraftDistances:
     )
 
 
-def _sections(
-    query: Query, selection: Selection, draft: int, basis: _Basis
-) -> Iterator[tuple[Section, SectionExplanation]]:
-    """Yield each section that the prior or the draft has."""
-    for name in SECTIONS:
-        prior = split_sentences(query.prior.section(name))
-        current = split_sentences(query.candidates[draft].section(name))
-        part = selection.sections.get(name)
-        compared = part if part is not None and part.has(draft) else None
-        near = () if compared is None else compared.nearest[draft][: basis.neighbours]
-        if prior or current:
-            yield (
-                name,
-                SectionExplanation(
-                    prior=prior,
-                    current=current,
-                    alignment=_aligned(basis.table, basis.ids(prior), basis.ids(current)),
-                    shares=_shares(prior, current, basis),
-                    distance=None if compared is None else compared.distances[draft],
-                    nearest=tuple(_training_change(found, name, basis) for found in near),
-                ),
-            )
-
-
 def _aligned(table: SentenceTable, prior: Ids, current: Ids) -> tuple[Aligned, ...]:
     """Align two lists of rows of one table."""
     texts = ([table.sentences[row] for row in side] for side in (prior, current))
     return align(*texts, prior_vectors=table.vectors[prior], current_vectors=table.vectors[current])
-
-
-def _shares(prior: Sentences, current: Sentences, basis: _Basis) -> Shares | None:
-    """Share a transition out, in the order of the reports; it is worked out in canonical order."""
-    if not (basis.distance and prior and current):
-        return None
-    sides = basis.ids(prior), basis.ids(current)
-    orders = [np.argsort(side, kind="stable") for side in sides]
-    before, after = (basis.table.vectors[side[order]] for side, order in zip(sides, orders, strict=True))
-    found = shares(get_distance(basis.distance), prior=before, current=after)
-    if found is None:
-        return None
-    return Shares(_put_back(found.prior, orders[0]), _put_back(found.current, orders[1]))
-
-
-def _put_back(values: tuple[float, ...], order: Ids) -> tuple[float, ...]:
-    """Undo a sorting."""
-    back = np.empty(len(values))
-    back[order] = values
-    return tuple(back.tolist())
-
-
-def _training_change(found: Neighbour, section: Section, basis: _Basis) -> TrainingChange:
-    """Return a training transition with its sentences, where these are known and may be shown."""
-    if not basis.bank_text or basis.bank is None:
-        return TrainingChange(found.id, found.distance)
-    table, pairs = basis.bank.table, basis.bank.pairs[section]
-    prior, current = pairs.prior.as_written(found.row), pairs.current.as_written(found.row)
-    before, after = (tuple(table.sentences[number] for number in side) for side in (prior, current))
-    return TrainingChange(found.id, found.distance, before, after, _aligned(table, prior, current))

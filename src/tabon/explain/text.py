@@ -1,12 +1,14 @@
 """An explanation as plain text, 80 columns wide: words and symbols, no colour."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from textwrap import wrap
 from types import MappingProxyType
 
 from tabon.explain.alignment import Aligned, Kind
 from tabon.explain.explanation import DraftDistances, Explanation, SectionExplanation, TrainingChange
-from tabon.method.selection import ABSTENTIONS
+from tabon.explain.flags import Flag
+from tabon.method.selection import ABSTENTIONS, Note
 
 WIDTH = 80
 RESEARCH_USE = "Research use only; not a medical device."
@@ -26,7 +28,9 @@ def explanations_text(explanations: Sequence[Explanation]) -> str:
     """Return explanations one below the other, then what their numbers rest on."""
     parts = [explanation_text(explanation) for explanation in explanations]
     signatures = dict.fromkeys(explanation.signature for explanation in explanations)
-    parts += ["\n".join(_signature(signature)) for signature in signatures if signature]
+    for signature in filter(None, signatures):  # broken between its fields, and nowhere else
+        lines = wrap(plain(signature).replace("|", "| "), WIDTH, break_on_hyphens=False)
+        parts.append("\n".join(lines).replace("| ", "|"))
     return f"\n\n{'-' * WIDTH}\n\n".join(parts) + f"\n\n{RESEARCH_USE}"
 
 
@@ -69,29 +73,29 @@ def explained(explanation: Explanation) -> str:
     return f"explained here: draft {explanation.draft}{behind}"
 
 
-def flag_lines(flags: Iterable[str]) -> tuple[str, ...]:
-    """Say flags in words, drafts with one trouble together; a flag that is not known stays as it is.
+def flag_lines(flags: Iterable[Note | Flag]) -> tuple[str, ...]:
+    """Say flags in words, drafts with one trouble together; a note that is not known stays as it is.
 
-    >>> flag_lines(["no-change:findings:0", "no-change:findings:3", "other:findings"])
-    ('no change of the findings in drafts 0, 3', 'other:findings')
+    >>> same = [Note("no-change", "findings", draft) for draft in (0, 3)]
+    >>> flag_lines([*same, Note("stopped", draft=1)])
+    ('no change of the findings in drafts 0, 3', 'stopped:1')
     """
-    grouped: dict[str, list[str]] = {}
+    grouped: dict[Note | Flag, list[str]] = {}
     for flag in flags:
-        kind, _, rest = flag.partition(":")
-        section, _, draft = rest.partition(":")
-        about = f"{kind}:{section}" if kind in FLAGS and (not draft or draft.isdecimal()) else flag
-        grouped.setdefault(about, []).append(draft)
-    return tuple(_flag_line(about, drafts) for about, drafts in grouped.items())
-
-
-def _flag_line(about: str, drafts: Sequence[str]) -> str:
-    """Say one kind of flag of one section, for the drafts that it concerns."""
-    kind, _, section = about.partition(":")
-    if kind not in FLAGS or ":" in section:
-        return about
-    numbers = [draft for draft in drafts if draft]
-    reports = f"draft{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}" if numbers else "the prior"
-    return FLAGS[kind].format(section=section, reports=reports)
+        if isinstance(flag, Note) and flag.kind in FLAGS:
+            grouped.setdefault(replace(flag, draft=None), []).extend(
+                [] if flag.draft is None else [str(flag.draft)]
+            )
+        else:
+            grouped[flag] = []
+    return tuple(
+        FLAGS.get(about.kind, "{about}").format(
+            about=about,
+            section=about.section,
+            reports=f"draft{'s' if len(drafts) > 1 else ''} {', '.join(drafts)}" if drafts else "the prior",
+        )
+        for about, drafts in grouped.items()
+    )
 
 
 def status(explanation: Explanation, draft: int) -> str:
@@ -191,12 +195,6 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
         start = stop
 
 
-def _signature(signature: str) -> list[str]:
-    """Break a signature between its fields, and nowhere else."""
-    lines = wrap(plain(signature).replace("|", "| "), WIDTH, break_on_hyphens=False)
-    return [line.replace("| ", "|") for line in lines]
-
-
 def _section(name: str, section: SectionExplanation, explanation: Explanation) -> Iterator[str]:
     """Yield one section: its aligned sentences with their shares, and the nearest training changes."""
     where = "not compared" if section.distance is None else f"distance {section.distance:.4f}"
@@ -210,7 +208,9 @@ def _section(name: str, section: SectionExplanation, explanation: Explanation) -
     if section.nearest:
         yield from ("", "  Nearest changes in training reports")
     for place, change in enumerate(section.nearest, start=1):
-        yield from _training(place, change)
+        yield from _wrapped(f"{plain(change.id)}, distance {change.distance:.4f}", f"  {place}. ")
+        for mark, text in changed_sentences(change):
+            yield from _wrapped(plain(text), f"     {mark:<3} ")
 
 
 def _pair(pair: Aligned, section: SectionExplanation) -> Iterator[str]:
@@ -231,13 +231,6 @@ def _pair(pair: Aligned, section: SectionExplanation) -> Iterator[str]:
 def _sentence(mark: str, share: float | None, text: str) -> Iterator[str]:
     """Yield one sentence behind its mark and share, wrapped."""
     yield from _wrapped(text, f"  {mark:<10}  {percent(share):>5}  ")
-
-
-def _training(place: int, change: TrainingChange) -> Iterator[str]:
-    """Yield a training transition as what changed in it."""
-    yield from _wrapped(f"{plain(change.id)}, distance {change.distance:.4f}", f"  {place}. ")
-    for mark, text in changed_sentences(change):
-        yield from _wrapped(plain(text), f"     {mark:<3} ")
 
 
 def changed_sentences(change: TrainingChange) -> Iterator[tuple[str, str]]:

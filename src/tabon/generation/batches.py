@@ -10,7 +10,6 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,29 +20,17 @@ from tabon.errors import BadInputError, GenerationError, TryAgainError
 from tabon.generation.journal import Journal, draft_line
 from tabon.generation.ledger import DraftBatch, Ledger, Ordered
 from tabon.generation.prices import Budget
-from tabon.generation.protocol import Answer, Reach, Request, answer_of
+from tabon.generation.protocol import Answer, Endpoint, Request, answer_of
 from tabon.generation.providers.failures import UNREADABLE, Provider, ask
-from tabon.generation.runner import Progress, Task
+from tabon.generation.runner import Patience, Progress, StoppableRun, Task
 
 State = Literal["running", "done", "failed", "expired", "cancelled"]
 GROWTH = 1.5  # of the time between two looks at a job
 T = TypeVar("T")
 
 
-class BatchProvider(Protocol):
+class BatchProvider(Endpoint, Protocol):
     """A model that writes drafts by the batch."""
-
-    @property
-    def model(self) -> str:
-        """Return the name its drafts are journaled under."""
-
-    @property
-    def source(self) -> str | None:
-        """Return the address behind the name; None for the provider's own."""
-
-    @property
-    def reach(self) -> Reach:
-        """Return where requests go; a cohort's egress policy is held against it."""
 
     async def submit(self, name: str, requests: Sequence[tuple[str, Request]]) -> str:
         """Start a job under a name, one row for each (key, request); return its id."""
@@ -57,21 +44,16 @@ class BatchProvider(Protocol):
     async def results(self, job_id: str) -> list[tuple[str, Answer]]:
         """Return the finished rows by key, in any order; rows that failed are left out."""
 
-    async def close(self) -> None:
-        """Let connections go."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchLimits:
+class BatchLimits(Patience):
     """How large jobs are, how many run, and how often they are looked at."""
 
     batch: int = 500  # drafts in a job
     batch_bytes: int = 64 * 2**20  # of prompts and images in a job
     jobs: int = 20  # open at once
-    attempts: int = 6
     first_wait: float = 10.0  # seconds
     longest_wait: float = 300.0
-    longest_asked: float = 3600.0  # a provider that asks to wait longer ends the run
     settling: float = 30.0  # seconds until a job that was accepted is sure to be listed
 
     def __post_init__(self) -> None:
@@ -80,7 +62,7 @@ class BatchLimits:
             raise BadInputError("the size of a batch, the number of jobs and the attempts must be 1 or more")
 
 
-class BatchRun:
+class BatchRun(StoppableRun):
     """One run of one provider's batch mode over tasks."""
 
     def __init__(
@@ -94,16 +76,11 @@ class BatchRun:
         """Take the parts and open the ledger; nothing is asked yet."""
         self._provider, self._journal, self._budget = provider, journal, budget
         self._limits = limits or BatchLimits()
+        super().__init__(self._limits, budget)
         self.ledger = Ledger(ledger_path)
-        self._stopping, self._spent_out = asyncio.Event(), False
+        self._spent_out = False
         self._missing: set[str] = set()
         self._on_progress: Callable[[Progress], None] | None = None
-        self.progress = Progress(spent=budget.spent)
-
-    def stop(self, why: str) -> None:
-        """Submit nothing more and wait no longer; open jobs go on at the provider, for a later run."""
-        self.progress.stopped = self.progress.stopped or why
-        self._stopping.set()
 
     async def generate(
         self, tasks: Iterator[Task], on_progress: Callable[[Progress], None] | None = None
@@ -121,8 +98,9 @@ class BatchRun:
                 await self._submit(batch, requests)
                 await self._wait(self._limits.jobs - 1)
             await self._wait(0)
-        except _StoppedError:
-            pass  # the progress says why
+        except TryAgainError:
+            if not self._stopping.is_set():  # else the progress says why
+                raise
         finally:
             self.ledger.close()
         return self.progress
@@ -135,11 +113,11 @@ class BatchRun:
     async def _attach(self, batch: DraftBatch) -> None:
         """Find the job of a batch that an earlier run left open; without one ask for its drafts anew."""
         if batch.job is None:
-            job = await self._patiently(lambda: self._provider.find(batch.name))
+            job = await self._patiently(lambda _: self._provider.find(batch.name))
             young = min(self._limits.settling - (time.time() - batch.at), self._limits.settling)
             if job is None and young > 0:
                 await self._sleep(young)
-                job = await self._patiently(lambda: self._provider.find(batch.name))
+                job = await self._patiently(lambda _: self._provider.find(batch.name))
             if job is None:
                 self.ledger.write({"step": "end", "name": batch.name, "state": "not submitted"})
                 return
@@ -170,22 +148,20 @@ class BatchRun:
                 break
             batch.drafts[digest] = Ordered(task.key, most)
             requests.append((digest, task.request))
-            size += _size(task.request)
+            image = task.request.image
+            size += len(task.request.prompt) + (0 if image is None else len(image.data) * 4 // 3)  # base64
         return batch, requests
 
     async def _submit(self, batch: DraftBatch, requests: list[tuple[str, Request]]) -> None:
         """Write down what is about to be asked, submit it, and write the job's number down."""
         self.ledger.write(batch.intent())
-        tried = False
 
-        async def once() -> str:
+        async def submit(attempt: int) -> str:
             """Submit; a second time only where the first did not come through."""
-            nonlocal tried
-            found = await self._provider.find(batch.name) if tried else None
-            tried = True
+            found = await self._provider.find(batch.name) if attempt > 1 else None
             return found or await self._provider.submit(batch.name, requests)
 
-        job = await self._patiently(once)
+        job = await self._patiently(submit)
         self.ledger.write({"step": "job", "name": batch.name, "job": job})
         self._count_missing(self._missing - batch.drafts.keys())
 
@@ -206,10 +182,10 @@ class BatchRun:
         """Keep what a job made, if it has ended."""
         job = str(batch.job)
         try:
-            state = await self._patiently(lambda: self._provider.state(job))
+            state = await self._patiently(lambda _: self._provider.state(job))
             if state == "running":
                 return False
-            rows = await self._patiently(lambda: self._provider.results(job))
+            rows = await self._patiently(lambda _: self._provider.results(job))
         except GenerationError as error:
             raise GenerationError(
                 f"batch job {job} cannot be fetched: {error}; if it is gone for good, remove "
@@ -226,7 +202,10 @@ class BatchRun:
         waiting = {key: it for key, it in batch.drafts.items() if it.key not in self._journal}
         answers = {key: answer for key, answer in reversed(rows) if key in waiting}  # the first of a key wins
         when = datetime.now(UTC).isoformat(timespec="seconds")
-        lines = [self._line(waiting[key], answer, when) for key, answer in answers.items()]
+        lines = []
+        for key, answer in answers.items():
+            cost = self._budget.settle(waiting[key].most, self._budget.price.cost(answer))
+            lines.append(draft_line(waiting[key].key, answer, cost=cost, time=when))
         if lines:
             self._journal.append(lines)
         for key, ordered in batch.drafts.items():
@@ -244,45 +223,10 @@ class BatchRun:
                 f"{self.ledger.path}"
             )
 
-    def _line(self, ordered: Ordered, answer: Answer, when: str) -> bytes:
-        """Return the journal's line of one row, its money settled."""
-        cost = self._budget.settle(ordered.most, self._budget.price.cost(answer))
-        return draft_line(ordered.key, answer, cost=cost, time=when)
-
     def _count_missing(self, missing: set[str]) -> None:
         """Remember which drafts were asked for and did not come."""
         self._missing = missing
         self.progress.failed = len(missing)
-
-    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Call, and call again where that helps."""
-        wait = self._limits.first_wait
-        for _ in range(1, self._limits.attempts):
-            try:
-                return await call()
-            except TryAgainError as error:
-                if error.retry_after is not None and error.retry_after > self._limits.longest_asked:
-                    self.stop(f"{error}, and not for another {error.retry_after / 3600:.3g} hours")
-                await self._sleep(wait if error.retry_after is None else error.retry_after)
-                wait = min(self._limits.longest_wait, wait * 2)
-        return await call()
-
-    async def _sleep(self, seconds: float) -> None:
-        """Wait; a stop ends the run here."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), timeout=seconds)
-        if self._stopping.is_set():
-            raise _StoppedError
-
-
-class _StoppedError(Exception):
-    """The run was stopped while it waited."""
-
-
-def _size(request: Request) -> int:
-    """Return about how many bytes a request takes in a file."""
-    image = 0 if request.image is None else len(request.image.data) * 4 // 3
-    return len(request.prompt) + image
 
 
 async def call(provider: Provider, send: Callable[[], Awaitable[T]]) -> T:

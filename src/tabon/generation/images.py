@@ -10,9 +10,6 @@ whose they are, and a PNG or JPEG with anything beside its pixels is written ane
 
 import re
 import struct
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -21,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon._internal.dicom import unchecked_values
+from tabon._internal.dicom import in_one_sentence, is_dicom, unchecked_values
 from tabon._internal.extras import require
-from tabon.errors import BadInputError, TabonError
+from tabon.errors import BadInputError
 from tabon.generation.protocol import EncodedImage
 
 MAX_SIDE = 1536  # pixels of the longer side
@@ -34,8 +31,7 @@ COMPRESSION = 6  # of zlib; fixed, so that the same pixels are the same bytes
 Gray = NDArray[np.uint8]
 Values = NDArray[Any]
 
-_PNG, _JPEG, _DICOM = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"DICM"
-_PREAMBLE = 128  # bytes before DICM
+_PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 _PNG_PIXEL_CHUNKS = frozenset({b"IHDR", b"IDAT", b"IEND", b"gAMA", b"sRGB", b"cHRM", b"pHYs", b"sBIT"})
 _PNG_DEPTH = slice(24, 26)  # bit depth and colour type
 _PNG_SENT = frozenset({b"\x08\x00", b"\x08\x02"})  # 8-bit gray and 8-bit RGB
@@ -68,21 +64,6 @@ _PIXEL_TAGS = (
     "ExtendedOffsetTableLengths",
     "PixelData",
 )
-_UNREADABLE: tuple[type[Exception], ...] = (  # what decoders raise on bytes that are not an image
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    NotImplementedError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    Warning,  # where warnings are errors
-    struct.error,
-    zlib.error,
-)
 
 
 def encode_image(path: Path, *, max_side: int = MAX_SIDE) -> EncodedImage:
@@ -101,76 +82,46 @@ def encode_image(path: Path, *, max_side: int = MAX_SIDE) -> EncodedImage:
     """
     if max_side < 1:
         raise BadInputError(f"max_side is {max_side}; give a number of pixels")
-    data = _bytes_of(path)
-    if data.startswith((_PNG, _JPEG)):
-        return _encode_picture(data, path, max_side)
-    if data[_PREAMBLE : _PREAMBLE + len(_DICOM)] == _DICOM:
-        return _encode_gray(_dicom_gray(data, path), max_side)
-    raise BadInputError(f"{path} is not a PNG, JPEG or DICOM file; convert it to one of them")
-
-
-def _bytes_of(path: Path) -> bytes:
-    """Read a file that is not too large to be a chest film."""
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
             raise BadInputError(f"{path} has {size} bytes, {MAX_BYTES} are allowed; give a smaller image")
-        return path.read_bytes()
+        data = path.read_bytes()
     except OSError as error:
         raise BadInputError(f"{path} cannot be read ({error.strerror}); check it") from None
+    if data.startswith((_PNG, _JPEG)):
+        return _encode_picture(data, path, max_side)
+    if is_dicom(data):
+        return _encode_gray(_dicom_gray(data, path), max_side)
+    raise BadInputError(f"{path} is not a PNG, JPEG or DICOM file; convert it to one of them")
 
 
-def _check_size(path: Path, width: int, height: int) -> None:
-    """Refuse a header that promises more pixels than any chest film has."""
+def _check_shape(path: Path, width: int, height: int, frames: int) -> None:
+    """Refuse more pixels than any chest film has, and several frames: none of them is the one meant."""
+    if frames != 1:
+        raise BadInputError(f"{path} has {frames} frames; give one image")
     if width * height > MAX_PIXELS:
         raise BadInputError(
             f"{path} has {width} x {height} pixels, {MAX_PIXELS} in all are allowed; give a smaller image"
         )
 
 
-def _check_frames(path: Path, frames: int) -> None:
-    """Refuse a film of several frames: none of them is the one that is meant."""
-    if frames != 1:
-        raise BadInputError(f"{path} has {frames} frames; give one image")
-
-
-@contextmanager
-def _said(message: str, *also: type[Exception]) -> Iterator[None]:
-    """Say in one sentence what a decoder raises on bytes that are not an image.
-
-    What decoders say themselves may hold what stands in the file.
-    """
-    try:
-        yield
-    except TabonError:
-        raise
-    except _UNREADABLE + also:
-        raise BadInputError(message) from None
-
-
 # --- PNG and JPEG ----------------------------------------------------------------------
 
 
 def _encode_picture(data: bytes, path: Path, max_side: int) -> EncodedImage:
-    """Encode a PNG or a JPEG: as it is where nothing speaks against it."""
+    """Encode a PNG or a JPEG, with these two decoders alone: as it is where nothing speaks against it."""
     operations = require("PIL.ImageOps", extra="images", feature="reading images")
-    with _said(f"{path} is broken or cut short; copy it again"):
-        image = _open_picture(data, path)
-        if max(image.size) <= max_side and (_is_bare_png(data) or _is_bare_jpeg(data, image)):
-            return _encoded(data, "image/png" if data.startswith(_PNG) else "image/jpeg")
-        gray = _picture_gray(operations.exif_transpose(image))
-    return _encode_gray(gray, max_side)
-
-
-def _open_picture(data: bytes, path: Path) -> Any:  # noqa: ANN401
-    """Decode a PNG or a JPEG, with these two decoders and no other."""
     name = "Png" if data.startswith(_PNG) else "Jpeg"
     plugin = require(f"PIL.{name}ImagePlugin", extra="images", feature="reading images")
-    image = getattr(plugin, f"{name}ImageFile")(BytesIO(data))
-    _check_size(path, *image.size)
-    _check_frames(path, getattr(image, "n_frames", 1))
-    image.load()
-    return image
+    with in_one_sentence(f"{path} is broken or cut short; copy it again"):
+        image = getattr(plugin, f"{name}ImageFile")(BytesIO(data))
+        _check_shape(path, image.width, image.height, getattr(image, "n_frames", 1))
+        image.load()
+        if max(image.size) <= max_side and (_is_bare_png(data) or _is_bare_jpeg(data, image)):
+            return _encoded(data, f"image/{name.lower()}")
+        gray = _picture_gray(operations.exif_transpose(image))
+    return _encode_gray(gray, max_side)
 
 
 def _is_bare_png(data: bytes) -> bool:
@@ -222,13 +173,20 @@ def _dicom_gray(data: bytes, path: Path) -> Gray:
     """Return a DICOM file's pixels as they are meant to be looked at, as 8-bit gray."""
     pydicom = require("pydicom", extra="images", feature="reading DICOM")
     require("PIL.Image", extra="images", feature="reading images")
-    own = (pydicom.errors.BytesLengthException, pydicom.errors.InvalidDicomError)
     with unchecked_values(pydicom):
-        with _said(f"{path} is not a whole DICOM image; copy it again", *own):
+        with in_one_sentence(f"{path} is not a whole DICOM image; copy it again", pydicom):
             dataset = _dicom_header(pydicom, data, path)
-        with _said(f"{path} holds no pixels that can be decoded; copy it again", *own):
-            pixels = _dicom_pixels(pydicom, dataset, path)
-        with _said(f"{path} has a window or a table that cannot be applied; repair its header", *own):
+        with in_one_sentence(f"{path} holds no pixels that can be decoded; copy it again", pydicom):
+            syntax = dataset.file_meta.TransferSyntaxUID
+            if syntax.is_compressed and not pydicom.pixels.get_decoder(syntax).is_available:
+                raise BadInputError(
+                    f"{path} is compressed as {syntax.name}, for which no decoder is installed; "
+                    "add one with: pip install 'pylibjpeg[all]', or decompress the file first"
+                )
+            pixels = pydicom.pixels.pixel_array(dataset)
+        with in_one_sentence(
+            f"{path} has a window or a table that cannot be applied; repair its header", pydicom
+        ):
             return _shown(pydicom, dataset, pixels)
 
 
@@ -240,21 +198,9 @@ def _dicom_header(pydicom: Any, data: bytes, path: Path) -> Any:  # noqa: ANN401
     dataset = pydicom.dcmread(BytesIO(data), specific_tags=list(_PIXEL_TAGS))
     if not str(dataset.PhotometricInterpretation).startswith(("MONOCHROME", "RGB", "YBR")):
         raise BadInputError(f"{path} is a DICOM file with a palette; convert it to gray first")
-    _check_frames(path, int(dataset.get("NumberOfFrames") or 1))
-    _check_size(path, int(dataset.Columns), int(dataset.Rows))
+    frames = int(dataset.get("NumberOfFrames") or 1)
+    _check_shape(path, int(dataset.Columns), int(dataset.Rows), frames)
     return dataset
-
-
-def _dicom_pixels(pydicom: Any, dataset: Any, path: Path) -> Values:  # noqa: ANN401
-    """Decode the stored values, shape (rows, columns) or (rows, columns, 3)."""
-    syntax = dataset.file_meta.TransferSyntaxUID
-    if syntax.is_compressed and not pydicom.pixels.get_decoder(syntax).is_available:
-        raise BadInputError(
-            f"{path} is compressed as {syntax.name}, for which no decoder is installed; "
-            "add one with: pip install 'pylibjpeg[all]', or decompress the file first"
-        )
-    pixels: Values = pydicom.pixels.pixel_array(dataset)
-    return pixels
 
 
 def _shown(pydicom: Any, dataset: Any, stored: Values) -> Gray:  # noqa: ANN401
@@ -266,7 +212,9 @@ def _shown(pydicom: Any, dataset: Any, stored: Values) -> Gray:  # noqa: ANN401
     if dataset.get("VOILUTSequence"):
         gray = _through_table(values, dataset)
     elif dataset.get("WindowCenter") is not None and dataset.get("WindowWidth") is not None:
-        gray = _through_window(pydicom, values, dataset)
+        with np.errstate(over="ignore"):  # of a sigmoid far away, where the window is black or white
+            black, white = pydicom.pixels.apply_windowing(np.array([-1e12, 1e12]), dataset)
+            gray = _to_gray(pydicom.pixels.apply_windowing(values, dataset), float(black), float(white))
     else:
         gray = _stretched(values, without=padding)
     if dataset.PhotometricInterpretation == "MONOCHROME1":
@@ -299,14 +247,6 @@ def _through_table(values: Values, dataset: Any) -> Gray:  # noqa: ANN401
     table = np.asarray(entries, dtype=np.float64)
     rows = np.clip(np.rint(values).astype(np.int64) - first, 0, len(table) - 1)
     return _to_gray(table[rows], 0.0, float(2**bits - 1))
-
-
-def _through_window(pydicom: Any, values: Values, dataset: Any) -> Gray:  # noqa: ANN401
-    """Apply the first window; its darkest and brightest values are black and white."""
-    far = np.array([-1e12, 1e12])
-    with np.errstate(over="ignore"):  # of a sigmoid far away
-        black, white = pydicom.pixels.apply_windowing(far, dataset)
-        return _to_gray(pydicom.pixels.apply_windowing(values, dataset), float(black), float(white))
 
 
 # --- gray ------------------------------------------------------------------------------

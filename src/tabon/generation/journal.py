@@ -121,7 +121,11 @@ class RecordFile:
             )
         except OSError as error:
             raise BadInputError(f"cannot open {path} ({error.strerror}); choose another place") from error
-        self._lock()
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            raise BadInputError(f"{path} is being written by another process; wait for it to end") from None
         try:
             self._end = self._index()
         except BaseException:
@@ -138,7 +142,10 @@ class RecordFile:
                 written += self._file.write(data[written:])
             os.fsync(self._file.fileno())
         except OSError as error:
-            self._cut_off()
+            try:
+                self._file.truncate(self._end)  # drops what was written, as far as the disk lets us
+            except OSError:
+                self._file.close()
             raise BadInputError(
                 f"cannot write {self.path} ({error.strerror}); make room and run again: what was kept stays"
             ) from error
@@ -149,16 +156,6 @@ class RecordFile:
     def close(self) -> None:
         """Let the file and its lock go."""
         self._file.close()
-
-    def _lock(self) -> None:
-        """Hold other writers off."""
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._file.close()
-            raise BadInputError(
-                f"{self.path} is being written by another process; wait for it to end"
-            ) from None
 
     def _index(self) -> int:
         """Remember every record, mend the end of the last line, and return where it ends."""
@@ -182,13 +179,6 @@ class RecordFile:
     def _remember(self, record: Mapping[str, Any]) -> None:
         """Index one record; what does not fit raises."""
         raise NotImplementedError
-
-    def _cut_off(self) -> None:
-        """Drop what a failed write left behind, as far as the disk lets us."""
-        try:
-            self._file.truncate(self._end)
-        except OSError:
-            self._file.close()
 
 
 class Journal(RecordFile):
@@ -269,12 +259,20 @@ def _records(path: Path, kind: type[RecordFile]) -> Iterator[tuple[int, bytes, d
             raise BadInputError(f"{path} is another kind of file and stays as it is; choose another place")
         file.seek(0)
         for number, line in enumerate(file, start=1):
-            if _is_whole(line):
-                yield number, line, _parsed(path, number, line)
-            elif _is_torn(line, kind, alone=number == 1):
-                return  # cut off by a kill: never acknowledged
-            else:
-                raise _damaged(path, number)
+            if not _is_whole(line):
+                if _is_torn(line, kind, alone=number == 1):
+                    return  # cut off by a kill: never acknowledged
+                raise BadInputError(
+                    f"{path} line {number} was damaged after it was written; restore the file from a copy, "
+                    "or remove that line and generate its draft again"
+                )
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                record = None
+            if not isinstance(record, dict):
+                raise _misfit(path, number)
+            yield number, line, record
 
 
 def _is_whole(line: bytes) -> bool:
@@ -288,17 +286,6 @@ def _is_torn(line: bytes, kind: type[RecordFile], *, alone: bool) -> bool:
     begins = line[: len(kind.BEGIN)] == kind.BEGIN[: len(line)]
     ours = kind.FIRST.match(line) is not None if alone else begins
     return ours and not line.endswith(b"\n") and _END.search(line) is None
-
-
-def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
-    """Parse one line whose checksum is right."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict):
-        raise _misfit(path, number)
-    return record
 
 
 def _fits(record: Mapping[str, Any]) -> bool:
@@ -316,14 +303,6 @@ def _fits(record: Mapping[str, Any]) -> bool:
         and isinstance(source, str | None)
         and isinstance(sample, int)
         and sample >= 0
-    )
-
-
-def _damaged(path: Path, number: int) -> BadInputError:
-    """Return the error of a line whose checksum is wrong."""
-    return BadInputError(
-        f"{path} line {number} was damaged after it was written; restore the file from a copy, "
-        "or remove that line and generate its draft again"
     )
 
 

@@ -187,17 +187,17 @@ class Examples:
                 f"{query!r}, {NUM_EXAMPLES} are needed; give a larger training split"
             )
         rows = others[_distinct(self._seed, query, below=len(others))]
-        return self._read(int(start) for start in self._starts[rows])
-
-    def _read(self, starts: Iterator[int]) -> tuple[Report, ...]:
-        """Read the reports that begin at these places."""
+        lines = []
         try:
             with self._path.open("rb") as stream:
                 if _state(stream) != self._state:
                     raise BadInputError(f"{self._path} changed while it was in use; start again")
-                return tuple(_report_at(stream, start, name=str(self._path)) for start in starts)
+                for start in self._starts[rows].tolist():
+                    stream.seek(start)
+                    lines.append(stream.readline())
         except OSError as error:
             raise BadInputError(f"{self._path} cannot be read ({error.strerror}); check it") from None
+        return tuple(transition.current for transition in read_transitions(lines, name=str(self._path)))
 
 
 def _distinct(seed: int, query: str, *, below: int) -> list[int]:
@@ -222,25 +222,18 @@ def _state(stream: IO[bytes]) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-class _Lines:
-    """The lines of a stream, and where the last one began."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        """Begin at the beginning."""
-        self._stream, self.start = stream, 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Yield each line."""
-        end = 0
-        for line in self._stream:
-            self.start, end = end, end + len(line)
-            yield line
-
-
 def _training_lines(stream: IO[bytes], *, name: str) -> Iterator[tuple[int, Transition]]:
     """Yield the transitions whose current report has both sections, and where their lines begin."""
-    lines = _Lines(stream)
-    for transition in read_transitions(lines, name=name):
+    start = end = 0
+
+    def lines() -> Iterator[bytes]:
+        """Yield each line, and note where it begins."""
+        nonlocal start, end
+        for line in stream:
+            start, end = end, end + len(line)
+            yield line
+
+    for transition in read_transitions(lines(), name=name):
         split = transition.facts.get("split", "train")
         if split != "train":
             raise BadInputError(
@@ -250,10 +243,4 @@ def _training_lines(stream: IO[bytes], *, name: str) -> Iterator[tuple[int, Tran
         if transition.facts.get("patient") is None:
             raise BadInputError(f"{name} holds {transition.id!r} without a patient; add whose report it is")
         if transition.current.findings and transition.current.impression:
-            yield lines.start, transition
-
-
-def _report_at(stream: IO[bytes], start: int, *, name: str) -> Report:
-    """Read the current report of the line that begins here."""
-    stream.seek(start)
-    return next(read_transitions([stream.readline()], name=name)).current
+            yield start, transition

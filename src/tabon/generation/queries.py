@@ -31,6 +31,18 @@ class JoinCounts:
     with_shortfall: int = 0  # studies with fewer usable drafts than expected
     without_drafts: int = 0  # studies with none in the journal
 
+    def add(self, drafts: Sequence[Draft], *, surplus: int) -> None:
+        """Count one study and its drafts."""
+        self.studies += 1
+        self.drafts += len(drafts)
+        self.surplus += surplus
+        self.without_drafts += not drafts
+        for draft in drafts:
+            outcome = str(draft["outcome"])
+            self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+            if is_usable(draft):
+                self.sections[sections_found(parse_report(draft["text"]))] += 1
+
     def record(self) -> dict[str, Any]:
         """Return the counts as JSON, outcomes in the order of their names."""
         return {**asdict(self), "outcomes": dict(sorted(self.outcomes.items()))}
@@ -66,8 +78,9 @@ def queries_from(
         study = str(transition["id"])
         drafts = _in_order(study, drafts_of(study))
         asked = [draft for draft in drafts if draft["sample"] < expected]
-        _count(counts, asked, surplus=len(drafts) - len(asked))
-        candidates = [_candidate(draft) for draft in asked if is_usable(draft)]
+        counts.add(asked, surplus=len(drafts) - len(asked))
+        shown = ("text", "sample", "outcome")
+        candidates = [{name: draft[name] for name in shown} for draft in asked if is_usable(draft)]
         counts.with_shortfall += len(candidates) < expected
         yield {
             "id": study,
@@ -125,21 +138,3 @@ def _the_one(study: str, key: str, drafts: Sequence[Draft], wanted: str | None) 
         several = ", ".join(sorted(names))
         raise BadInputError(f"study {study!r} has drafts of several {key}s ({several}); join one at a time")
     return next(iter(names), None)
-
-
-def _candidate(draft: Draft) -> dict[str, Any]:
-    """Return a draft as a query shows it."""
-    return {"text": draft["text"], "sample": draft["sample"], "outcome": draft["outcome"]}
-
-
-def _count(counts: JoinCounts, drafts: Sequence[Draft], *, surplus: int) -> None:
-    """Count one study and its drafts."""
-    counts.studies += 1
-    counts.drafts += len(drafts)
-    counts.surplus += surplus
-    counts.without_drafts += not drafts
-    for draft in drafts:
-        outcome = str(draft["outcome"])
-        counts.outcomes[outcome] = counts.outcomes.get(outcome, 0) + 1
-        if is_usable(draft):
-            counts.sections[sections_found(parse_report(draft["text"]))] += 1

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
+from pathlib import Path
 
-from tabon.errors import GenerationError
+from tabon.errors import BadInputError, GenerationError
+from tabon.generation.journal import read_journal
 from tabon.generation.protocol import Answer, Reach, Request
 
 Records = Mapping[str, Answer] | Callable[[Request], Answer | None]
@@ -54,3 +56,21 @@ class ReplayGenerator:
 
     async def close(self) -> None:
         """Nothing to let go."""
+
+
+def replay_journal(path: Path) -> ReplayGenerator:
+    """Return a generator that answers from a journal of one model, without a model and without money."""
+    names = ("outcome", "text", "finish_reason", "model_version", "input_tokens", "output_tokens", "raw")
+    answers: dict[str, Answer] = {}
+    models: set[tuple[str, str | None]] = set()
+    for record in read_journal(path):
+        models.add((record["model"], record.get("source")))
+        asked = {name: record[name] for name in ("prompt_sha256", "image_sha256", "seed")}
+        answers[archive_key(**asked)] = Answer(**{name: record[name] for name in names})
+    if len(models) != 1:
+        shown = ", ".join(sorted(f"{name} at {source or 'its own address'}" for name, source in models))
+        raise BadInputError(
+            f"{path} holds drafts of several models or none ({shown or 'none'}); replay one at a time"
+        )
+    ((name, source),) = models
+    return ReplayGenerator(answers, name=name, source=source)

@@ -1,30 +1,38 @@
 """The runner: many drafts at once, within limits, each on disk before it counts."""
 
 import asyncio
-import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import inf
+from typing import TypeVar
 
-from tabon.errors import BadInputError, GenerationError, TabonError, TryAgainError
+from tabon._internal.retry import Backoff, retry
+from tabon.errors import BadInputError, GenerationError, TryAgainError
 from tabon.generation.journal import DraftKey, Journal, draft_line
 from tabon.generation.prices import Budget
 from tabon.generation.protocol import Answer, Generator, Request
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Patience(Backoff):
+    """How often a provider is asked for one thing, and how long it may make a run wait."""
+
+    attempts: float = 6
+    longest_wait: float = 60.0
+    longest_asked: float = 3600.0  # a provider that asks to wait longer ends the run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits(Patience):
     """How hard a provider may be asked."""
 
     concurrency: int = 8
     per_minute: float | None = None
-    attempts: int = 6
-    first_wait: float = 1.0  # seconds; doubles with each attempt
-    longest_wait: float = 60.0
-    longest_asked: float = 3600.0  # a provider that asks to wait longer ends the run
     refusals_in_a_row: int = 5  # after so many "no"s for good, the run stops
 
     def __post_init__(self) -> None:
@@ -55,22 +63,51 @@ class Progress:
     stopped: str | None = None  # why the run ended early
 
 
-class Run:
+class StoppableRun:
+    """What every run has: its progress, a way to stop it, and calls that are made again where that helps."""
+
+    def __init__(self, patience: Patience, budget: Budget) -> None:
+        """Take the limits; nothing is asked yet."""
+        self._patience, self._stopping = patience, asyncio.Event()
+        self.progress = Progress(spent=budget.spent)
+
+    def stop(self, why: str) -> None:
+        """Ask for no further draft and wait no longer; drafts in flight are waited for, jobs left open."""
+        self.progress.stopped = self.progress.stopped or why
+        self._stopping.set()
+
+    async def _patiently(self, call: Callable[[int], Awaitable[T]]) -> T:
+        """Call, and call again where that helps; a provider that is away for long stops the run."""
+
+        def again(error: Exception) -> bool:
+            """Say whether another attempt may help."""
+            if not isinstance(error, TryAgainError):
+                return False
+            if error.retry_after is not None and error.retry_after > self._patience.longest_asked:
+                self.stop(f"{error}, and not for another {error.retry_after / 3600:.3g} hours")
+            return True
+
+        return await retry(call, self._patience, again, sleep=self._sleep)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Wait, but not past a stop, which raises TryAgainError."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), timeout=seconds)
+        if self._stopping.is_set():
+            raise TryAgainError("the run was stopped while waiting")
+
+
+class Run(StoppableRun):
     """One run of one generator over tasks."""
 
     def __init__(self, generator: Generator, journal: Journal, budget: Budget, limits: Limits) -> None:
         """Take the parts; nothing is asked yet."""
+        super().__init__(limits, budget)
         self._generator, self._journal, self._budget, self._limits = generator, journal, budget, limits
         self._writer = _Writer(journal)
         self._gate = _Gate(limits.per_minute)
         self._refused = 0
-        self._stopping, self._turn = asyncio.Event(), asyncio.Lock()
-        self.progress = Progress(spent=budget.spent)
-
-    def stop(self, why: str) -> None:
-        """Start no further draft; those in flight are waited for."""
-        self.progress.stopped = self.progress.stopped or why
-        self._stopping.set()
+        self._turn = asyncio.Lock()
 
     async def generate(
         self, tasks: Iterator[Task], on_progress: Callable[[Progress], None] | None = None
@@ -93,7 +130,8 @@ class Run:
         """
         try:
             while not self._stopping.is_set():
-                task = await self._next(tasks)
+                async with self._turn:  # making a task reads files and images, so that is done in a thread
+                    task = await asyncio.to_thread(next, tasks, None)
                 if task is None:
                     return
                 if task.key in self._journal:
@@ -106,67 +144,37 @@ class Run:
             self.stop("it failed")
             raise
 
-    async def _next(self, tasks: Iterator[Task]) -> Task | None:
-        """Take the next task; making it reads files and images, so that is done beside the loop."""
-        async with self._turn:
-            return await asyncio.to_thread(next, tasks, None)
-
     async def _one(self, task: Task) -> None:
         """Generate one draft within the budget and keep it."""
         reserved = self._budget.reserve(task.request)
         if reserved is None:
             self.stop("the next draft could pass the spend cap")
             return
+
+        async def ask(_: int) -> Answer:
+            """Ask when it is this request's turn."""
+            await self._gate.enter()
+            return await self._generator.generate(task.request)
+
         try:
-            answer = await self._ask(task.request)
-        except (GenerationError, TryAgainError) as error:
+            answer = await self._patiently(ask)
+        except BaseException as error:
             self._budget.release(reserved)
-            self._note_failure(error)
+            if not isinstance(error, GenerationError | TryAgainError):
+                raise
+            self.progress.failed += 1
+            if isinstance(error, GenerationError):
+                self._refused += 1
+                if self._refused >= self._limits.refusals_in_a_row:
+                    raise
             return
-        except BaseException:
-            self._budget.release(reserved)
-            raise
         cost = self._budget.settle(reserved, self._budget.price.cost(answer))
         time = datetime.now(UTC).isoformat(timespec="seconds")
         await self._writer.keep(draft_line(task.key, answer, cost=cost, time=time))
-        self._note_kept(answer)
-
-    async def _ask(self, request: Request) -> Answer:
-        """Ask, and ask again where that helps."""
-        for attempt in range(1, self._limits.attempts):
-            await self._gate.enter()
-            try:
-                return await self._generator.generate(request)
-            except TryAgainError as error:
-                if error.retry_after is not None and error.retry_after > self._limits.longest_asked:
-                    self.stop(f"{error}, and not for another {error.retry_after / 3600:.3g} hours")
-                await self._pause(attempt, error.retry_after)
-        await self._gate.enter()
-        return await self._generator.generate(request)
-
-    async def _pause(self, attempt: int, asked: float | None) -> None:
-        """Wait as long as the provider asked, or longer each time, with jitter; not past a stop."""
-        grown = min(self._limits.longest_wait, self._limits.first_wait * 2.0 ** (attempt - 1))
-        wait = asked if asked is not None else grown * random.uniform(0.5, 1.5)  # noqa: S311  # jitter
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), timeout=wait)
-        if self._stopping.is_set():
-            raise TryAgainError("the run was stopped while waiting")
-
-    def _note_kept(self, answer: Answer) -> None:
-        """Count a draft that is on disk."""
         self._refused = 0
         self.progress.kept += 1
         self.progress.spent = self._budget.spent
         self.progress.outcomes[answer.outcome] += 1
-
-    def _note_failure(self, error: TabonError) -> None:
-        """Count a draft that could not be had; many refusals in a row end the run."""
-        self.progress.failed += 1
-        if isinstance(error, GenerationError):
-            self._refused += 1
-            if self._refused >= self._limits.refusals_in_a_row:
-                raise error
 
 
 class _Gate:
@@ -205,28 +213,22 @@ class _Writer:
         await kept
 
     async def run(self) -> None:
-        """Write what waits, until finished."""
+        """Write what waits, and wake those who wait for it, until finished."""
         while not (self._done and not self._waiting):
             await self._wake.wait()
             self._wake.clear()
             batch, self._waiting = self._waiting, []
-            if batch:
-                await self._write(batch)
-
-    async def _write(self, batch: list[tuple[bytes, "asyncio.Future[None]"]]) -> None:
-        """Write one batch and wake those who wait for it."""
-        failure: Exception | None = None
-        try:
-            await asyncio.to_thread(self._journal.append, [line for line, _ in batch])
-        except Exception as error:  # noqa: BLE001  # whoever waits raises it
-            failure = error
-        for _, kept in batch:
-            if kept.done():
-                continue
-            if failure is None:
-                kept.set_result(None)
-            else:
-                kept.set_exception(failure)
+            failure: Exception | None = None
+            try:
+                if batch:
+                    await asyncio.to_thread(self._journal.append, [line for line, _ in batch])
+            except Exception as error:  # noqa: BLE001  # whoever waits raises it
+                failure = error
+            for kept in (kept for _, kept in batch if not kept.done()):
+                if failure is None:
+                    kept.set_result(None)
+                else:
+                    kept.set_exception(failure)
 
     async def finish(self, running: "asyncio.Task[None]") -> None:
         """Write the rest and end."""

@@ -66,22 +66,19 @@ def read_split(cohort: Path, split: str) -> Iterator[Mapping[str, Any]]:
         raise BadInputError(f"{path} is not there; choose another --split, or build the cohort again")
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            if line.strip():
-                yield _record(line, f"{path} line {number}")
-
-
-def _record(line: bytes, place: str) -> Mapping[str, Any]:
-    """Read one transition; an error names its place."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict):
-        raise BadInputError(f"{place}: not a JSON object; fix or remove the line")
-    try:
-        return record | {"id": transition_from_record(record).id}
-    except BadInputError as error:
-        raise BadInputError(f"{place}: {error}") from None
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                record = None
+            if not isinstance(record, dict):
+                raise BadInputError(f"{path} line {number}: not a JSON object; fix or remove the line")
+            try:
+                study = transition_from_record(record).id
+            except BadInputError as error:
+                raise BadInputError(f"{path} line {number}: {error}") from None
+            yield record | {"id": study}
 
 
 def count_studies(cohort: Path, split: str, asking: Asking) -> int:
@@ -113,29 +110,24 @@ def tasks(
         for prompt, text in texts:
             for sample in range(asking.samples):
                 seed = draft_seed(asking.seed, record["id"], sample)
-                request = Request(prompt=text, image=image, seed=seed, parameters=asking.parameters)
-                yield Task(_key(record["id"], generator, prompt, request, sample), request)
+                key = DraftKey(
+                    study=record["id"],
+                    model=generator.model,
+                    source=generator.source,
+                    prompt=prompt.name,
+                    prompt_sha256=sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+                    image_sha256=None if image is None else image.sha256,
+                    parameters=asking.parameters,
+                    sample=sample,
+                    seed=seed,
+                )
+                yield Task(key, Request(prompt=text, image=image, seed=seed, parameters=asking.parameters))
 
 
 def draft_seed(seed: int, study: str, sample: int) -> int:
     """Return the seed of one draft: distinct for each sample, the same in every run."""
     digest = sha256(f"{seed}\0{study}".encode("utf-8", "surrogatepass")).digest()
     return (int.from_bytes(digest[:4], "big") + sample) % 2**31
-
-
-def _key(study: str, generator: Endpoint, prompt: Prompt, request: Request, sample: int) -> DraftKey:
-    """Return what the draft is kept under."""
-    return DraftKey(
-        study=study,
-        model=generator.model,
-        source=generator.source,
-        prompt=prompt.name,
-        prompt_sha256=sha256(request.prompt.encode("utf-8", "surrogatepass")).hexdigest(),
-        image_sha256=None if request.image is None else request.image.sha256,
-        parameters=request.parameters,
-        sample=sample,
-        seed=request.seed,
-    )
 
 
 def _prompt_text(prompt: Prompt, record: Mapping[str, Any], examples: Examples | None) -> str:

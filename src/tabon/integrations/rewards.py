@@ -20,7 +20,7 @@ from tabon.method.bank import TransitionBank
 from tabon.method.scoring import Aggregate, ZeroPolicy
 from tabon.method.selection import WORST
 from tabon.method.sentence_sets import Ids
-from tabon.selectors import Batch, Selector
+from tabon.selectors import Selector
 from tabon.text.records import Query, is_too_long
 from tabon.text.reports import SECTIONS, Report, Section, parse_report, report_from_record
 from tabon.text.sentences import split_sentences
@@ -33,7 +33,7 @@ Rewards = list[float | None]
 def completion_text(completion: object) -> str:
     """Return the text of a completion: a string, or the last assistant message of a conversation.
 
-    Anything else holds no text.
+    A message is a string or a list of text blocks. Anything else holds no text.
 
     >>> completion_text([{"role": "assistant", "content": "Findings: Clear."}])
     'Findings: Clear.'
@@ -47,11 +47,7 @@ def completion_text(completion: object) -> str:
         for message in _listed(completion)
         if isinstance(message, Mapping) and message.get("role", "assistant") == "assistant"
     ]
-    return _content(said[-1].get("content")) if said else ""
-
-
-def _content(content: object) -> str:
-    """Return the text of a message: a string, or the text blocks of a list."""
+    content = said[-1].get("content") if said else ""
     if isinstance(content, str):
         return content
     texts = [block.get("text") for block in _listed(content) if isinstance(block, Mapping)]
@@ -91,17 +87,23 @@ class _Columns:
         priors = [()] * count if self.prior is None else column(columns, self.prior, count)
         known = self.patient in columns or self.patient != PATIENT  # a name that was given must be there
         patients = column(columns, self.patient, count) if known else [None] * count
-        return [
-            _Asked(self._priors(prior, row), _draft(self.read(completion)), _patient(patient))
-            for row, (prior, completion, patient) in enumerate(
-                zip(priors, completions, patients, strict=True)
+        rows = []
+        for row, (prior, completion, patient) in enumerate(zip(priors, completions, patients, strict=True)):
+            draft = parse_report(self.read(completion))
+            rows.append(
+                _Asked(
+                    priors=self._priors(prior, row),
+                    draft=Report() if is_too_long(draft) else draft,  # one that never came to its end
+                    patient=None if patient is None else str(patient),  # 7 and "7" are the same
+                )
             )
-        ]
+        return rows
 
     def _priors(self, value: object, row: int) -> tuple[Report, ...]:
         """Read a cell of the prior column; an error names the row, never the text."""
+        values = value if isinstance(value, list | tuple) else () if value is None else (value,)
         try:
-            return tuple(map(_report, value if isinstance(value, list | tuple) else _single(value)))
+            return tuple(map(_report, values))
         except BadInputError as error:
             raise BadInputError(f"row {row} of the column {self.prior!r}: {error}") from None
 
@@ -121,17 +123,6 @@ def column(columns: Mapping[str, object], name: str, count: int) -> Sequence[obj
     return values
 
 
-def _draft(text: str) -> Report:
-    """Read a completion; one that never came to its end is worth as little as an empty one."""
-    draft = parse_report(text)
-    return Report() if is_too_long(draft) else draft
-
-
-def _single(value: object) -> tuple[object, ...]:
-    """Return a prior as a row of one; null is none."""
-    return () if value is None else (value,)
-
-
 def _report(value: object) -> Report:
     """Read one prior; keys that hold null are taken as not there, since tables fill records up with them."""
     if isinstance(value, Report):
@@ -141,11 +132,6 @@ def _report(value: object) -> Report:
         if not value:
             return Report()
     return report_from_record(value)
-
-
-def _patient(value: object) -> str | None:
-    """Return a patient as the bank writes it: 7 and "7" are the same."""
-    return None if value is None else str(value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -243,14 +229,10 @@ class TransitionReward:
         queries, order = _by_prior(priors, drafts)
         batch = self.selector.batch(queries)
         for section in self._counted():
-            sections[order] += batch.has_prior(section)
-            totals[order] += self._section_distances(batch, section)
+            has_prior, found = batch.has_prior(section), self.selector.scorer.score(batch, section).distances
+            sections[order] += has_prior
+            totals[order] += np.where(np.isnan(found), np.where(has_prior, WORST, 0.0), found)  # eq. 8-10
         return DraftDistances(totals, sections)
-
-    def _section_distances(self, batch: Batch, section: Section) -> NDArray[np.float64]:
-        """Return a section's bank distances (eq. 8-10); 1 where a draft lacks it, 0 where the prior does."""
-        found = self.selector.scorer.score(batch, section).distances
-        return np.where(np.isnan(found), np.where(batch.has_prior(section), WORST, 0.0), found)
 
     def _counted(self) -> list[Section]:
         """Return the sections that the bank has."""
@@ -329,17 +311,19 @@ class GroupReward:
         for row, (one, mark) in enumerate(zip(asked, marks, strict=True)):
             groups.setdefault((repr(mark), one.priors, one.patient), []).append(row)
         rewards: Rewards = [None] * len(asked)
-        queries = [_query([asked[row] for row in rows]) for rows in groups.values()]
+        queries = [
+            Query(
+                id="",
+                priors=asked[rows[0]].priors,
+                candidates=tuple(asked[row].draft for row in rows),
+                patient=asked[rows[0]].patient,
+            )
+            for rows in groups.values()
+        ]
         for rows, chosen in zip(groups.values(), self.selector.select_many(queries), strict=True):
             for row, total in zip(rows, chosen.total_distances, strict=False):  # none where it abstains
                 rewards[row] = -total
         return rewards
-
-
-def _query(group: Sequence[_Asked]) -> Query:
-    """Return the completions of one prompt as the drafts of one query."""
-    drafts = tuple(one.draft for one in group)
-    return Query(id="", priors=group[0].priors, candidates=drafts, patient=group[0].patient)
 
 
 def _opened(bank: TransitionBank | str | Path) -> TransitionBank:

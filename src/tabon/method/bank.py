@@ -22,11 +22,12 @@ from tabon.method.bank_arrays import (
     Provenance,
     SetPairs,
     bank_arrays,
-    pairs_from,
+    check_bank,
+    check_provenance,
+    side_from,
     table_from,
 )
 from tabon.method.bank_build import built_file, memory_spool, spools_beside
-from tabon.method.bank_checks import check_bank, check_provenance
 from tabon.method.bank_file import BankFile, read_bank_file, write_bank_file
 from tabon.method.distances import get_distance
 from tabon.method.nearest import ExactIndex, Index
@@ -90,7 +91,10 @@ class TransitionBank:
         folded = file.facts["format"] != LETTER_FORMAT
         self.patients = Patients(file.arrays["patients"] if folded else None, self.provenance)
         self.table = table_from(file)
-        self.pairs = pairs_from(file)
+        self.pairs: Mapping[Section, SetPairs] = {
+            section: SetPairs(side_from(file, f"{section}.prior"), side_from(file, f"{section}.current"))
+            for section in SECTIONS
+        }
 
     @classmethod
     def build(

@@ -1,21 +1,40 @@
-"""What lies in a bank file, part by part, read only where it is asked for."""
+"""What lies in a bank file, part by part, read only where it is asked for; and what may lie there.
+
+A right sum says that nothing was changed, not that it is a bank. Shapes, facts and
+numbers are looked at whenever a bank is opened, vectors too unless it is opened without
+`verify`; the provenance, line by line, by `tabon bank verify`.
+"""
 
 import json
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tabon.encoders.protocol import UNIT_TOLERANCE, Matrix
 from tabon.errors import BankDamagedError
-from tabon.method.bank_file import BankFile, is_text, misfit, parsed
+from tabon.method.bank_file import (
+    BANK,
+    BankFile,
+    Parts,
+    Pattern,
+    ascends,
+    check_parts,
+    is_count,
+    is_number,
+    is_text,
+    misfit,
+    parsed,
+)
 from tabon.method.sentence_sets import Ids, RaggedSets, SentenceTable
 from tabon.text.reports import SECTIONS, Section
 
@@ -23,6 +42,36 @@ BANK_FORMAT = 4
 LETTER_FORMAT = 3  # the one before: its hashes of patients are of their names as written
 ROWS_AT_ONCE = 8192
 Hashes = NDArray[np.uint64]
+CACHED_ROWS = 512  # that are measured at once: they stay in the processor's cache
+NEWLINE = ord("\n")
+SIDES = tuple(f"{section}.{side}" for section in SECTIONS for side in ("prior", "current"))
+
+
+def are_shares(value: object) -> bool:
+    """Tell whether a JSON value has shares by section and distance."""
+    return isinstance(value, dict) and all(
+        isinstance(shares, dict) and all(is_number(share) and 0 <= share <= 1 for share in shares.values())
+        for shares in value.values()
+    )
+
+
+NAMES = ("encoder", "revision", "weights", "settings", "precision", "batching", "splitter", "parser", "sets")
+FACTS: Pattern = {
+    "fingerprint": {**dict.fromkeys(NAMES, is_text), "dimension": is_count, "max_tokens": is_count},
+    "zero_shares": are_shares,
+}
+PARTS: Parts = MappingProxyType(
+    {
+        "vectors": ("<f4", ("sentences", "dimension")),
+        "sentences": ("|u1", ("bytes of sentences",)),
+        "provenance": ("|u1", ("bytes of provenance",)),
+        "provenance.offsets": ("<i8", ("transitions + 1",)),
+        "patients": ("<u8", ("patients",)),
+        **{f"{side}.ids": ("<i4", (side,)) for side in SIDES},
+        **{f"{side}.offsets": ("<i8", ("transitions + 1",)) for side in SIDES},
+        **{f"{side}.written": ("<i4", (side,)) for side in SIDES},
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,14 +269,6 @@ def table_from(file: BankFile) -> SentenceTable:
     return SentenceTable(tuple(texts), vectors)
 
 
-def pairs_from(file: BankFile) -> dict[Section, SetPairs]:
-    """Read the two ragged sides of each section; the numbers stay on disk."""
-    return {
-        section: SetPairs(side_from(file, f"{section}.prior"), side_from(file, f"{section}.current"))
-        for section in SECTIONS
-    }
-
-
 def side_from(file: BankFile, side: str) -> RaggedSets:
     """Read one side of a section."""
     return RaggedSets(*(file.arrays[f"{side}.{part}"] for part in ("ids", "offsets", "written")))
@@ -239,3 +280,68 @@ def cut_sets(sets: RaggedSets, start: int, stop: int) -> RaggedSets:
     first, last = int(offsets[0]), int(offsets[-1])
     written = None if sets.written is None else np.asarray(sets.written[first:last])
     return RaggedSets(np.asarray(sets.ids[first:last]), offsets - first, written)
+
+
+def check_bank(file: BankFile, *, contents: bool) -> None:
+    """Refuse a file that cannot be a bank, whatever its sums say; with `contents`, look at every vector."""
+    if (place := misfit(file.facts, FACTS, "facts")) is not None:
+        raise BankDamagedError(file.place, f"its {place} is not what it should be")
+    sizes, arrays = check_parts(file, PARTS, BANK), file.arrays
+    lines, offsets, hashes = arrays["provenance"], arrays["provenance.offsets"], arrays["patients"]
+    sides = {side: side_from(file, side) for side in SIDES}
+    checks = {  # what is wrong where it does not hold
+        "its vectors have another dimension than its encoder": sizes["dimension"]
+        == file.facts["fingerprint"]["dimension"],
+        "its provenance is not one line for each transition": sizes["transitions"] > 0
+        and ascends(offsets, len(lines))
+        and bool((offsets[1:] > offsets[:-1]).all() and (lines[offsets[1:] - 1] == NEWLINE).all()),
+        "its patients are not in order": bool((hashes[1:] > hashes[:-1]).all()),
+        "its sentence sets do not fit its sentences": all(
+            ascends(sets.offsets, sizes[side])
+            and all(
+                _same_sets(cut_sets(sets, start, min(start + ROWS_AT_ONCE, len(sets))), sizes["sentences"])
+                for start in range(0, len(sets), ROWS_AT_ONCE)
+            )
+            for side, sets in sides.items()
+        ),
+        "its vectors are not all of length 1": not contents
+        or are_unit_rows(arrays["vectors"], 2 * UNIT_TOLERANCE),
+    }
+    for what, holds in checks.items():
+        if not holds:
+            raise BankDamagedError(file.place, what)
+
+
+def check_provenance(file: BankFile) -> None:
+    """Refuse a bank whose transitions share an id, or whose patients are not those of its transitions."""
+    arrays = file.arrays
+    provenance = Provenance(arrays["provenance"], arrays["provenance.offsets"], file.place)
+    ids = np.fromiter((name_hash(row["id"]) for row in provenance), dtype=np.uint64, count=len(provenance))
+    if len(np.unique(ids)) != len(ids):
+        raise BankDamagedError(file.place, "two of its transitions have one id")
+    known = patient_hashes(provenance)
+    if file.facts["format"] != LETTER_FORMAT and not np.array_equal(known, arrays["patients"]):
+        raise BankDamagedError(file.place, "its patients are not those of its provenance")
+
+
+def _same_sets(sets: RaggedSets, sentences: int) -> bool:
+    """Tell whether sets are ascending rows of a table, and what was written is the same rows."""
+    ids, written = sets.ids.astype(np.int64), cast("Ids", sets.written).astype(np.int64)
+    if not len(ids):
+        return True
+    if min(ids.min(), written.min()) < 0 or max(ids.max(), written.max()) >= sentences:
+        return False
+    own = sentences * np.repeat(np.arange(len(sets)), sets.lengths)
+    return bool(np.array_equal(np.sort(own + written), own + ids))
+
+
+def are_unit_rows(
+    rows: NDArray[Any], tolerance: float, single: Callable[[NDArray[Any]], Matrix] = np.asarray
+) -> bool:
+    """Tell whether the squares of all rows, turned to float32 by `single`, are finite and near 1."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, len(rows), CACHED_ROWS):
+            block = single(rows[start : start + CACHED_ROWS])
+            if not (np.abs(np.einsum("nd,nd->n", block, block) - 1.0) <= tolerance).all():
+                return False
+    return True

@@ -103,7 +103,7 @@ class Spool:
         return np.memmap(self._file, dtype=self._dtype, mode="r")
 
 
-class _Gathered:
+class _Kept:
     """What is kept of transitions as they stream by."""
 
     def __init__(self, open_spool: OpenSpool) -> None:
@@ -197,20 +197,20 @@ def built_file(
     progress: Progress | None = None,
 ) -> BankFile:
     """Split, embed and keep training transitions; the bytes do not depend on where the spools are."""
-    draft_set = _Gathered(open_spool)
+    kept = _Kept(open_spool)
     for transition in transitions:
-        draft_set.add(transition)
-    draft_set.check()
-    table = embed(draft_set.numbers, encoder, store=store, progress=progress)
+        kept.add(transition)
+    kept.check()
+    table = embed(kept.numbers, encoder, store=store, progress=progress)
     rank = np.empty(len(table.sentences), dtype=np.int32)
-    rank[[draft_set.numbers[sentence] for sentence in table.sentences]] = np.arange(len(rank))
-    pairs = draft_set.pairs(rank)
+    rank[[kept.numbers[sentence] for sentence in table.sentences]] = np.arange(len(rank))
+    pairs = kept.pairs(rank)
     facts = {
         "format": BANK_FORMAT,
         "fingerprint": asdict(Fingerprint.of(encoder)),
         "zero_shares": zero_shares(table.vectors, pairs),
     }
-    parts = array_parts(table, pairs, draft_set.provenance(), draft_set.patients())
+    parts = array_parts(table, pairs, kept.provenance(), kept.patients())
     return bank_file(facts, dict(parts))
 
 

@@ -101,9 +101,21 @@ def read_bank_file(
     """
     data = _bytes_of(path, kind, in_memory=in_memory)
     header, start, digest = _read_head(path, data, kind)
-    arrays = dict(_read_blobs(path, data, header, start, kind))
-    if verify:
-        _check_sums(path, data, header, start, kind, unchecked)
+    entries, arrays = header["blobs"], {}
+    if start + sum(entry["length"] for entry in entries) != len(data):
+        raise kind.damaged(path, f"it has {len(data)} bytes, its header speaks of another length")
+    if len({entry["name"] for entry in entries}) != len(entries):
+        raise kind.damaged(path, "two of its parts have one name")
+    for entry in entries:
+        name, dtype = entry["name"], np.dtype(entry["dtype"])
+        size = prod(entry["shape"]) * dtype.itemsize
+        if entry["length"] != size + -size % ALIGNMENT:
+            raise kind.damaged(path, f"its part {name!r} has another length than its shape")
+        blob = data[start : start + entry["length"]]
+        if verify and name not in unchecked and sha256(blob.data).hexdigest() != entry["sha256"]:
+            raise kind.damaged(path, f"its part {name!r} was changed")
+        arrays[name] = blob[:size].view(dtype).reshape(entry["shape"])
+        start += entry["length"]
     return BankFile(header["facts"], arrays, digest, path)
 
 
@@ -177,18 +189,13 @@ def check_parts(file: BankFile, parts: Parts, kind: FileKind) -> dict[str, int]:
     for name, (dtype, shape) in parts.items():
         array = file.arrays[name]
         fits = array.dtype.str == dtype and array.ndim == len(shape)
-        if not fits or not all(_fits(*pair, sizes) for pair in zip(array.shape, shape, strict=True)):
+        for found, size in zip(array.shape, shape, strict=True) if fits else ():
+            key, _, more = str(size).partition(" + ")
+            value = found - int(more or 0)
+            fits &= value >= 0 and value == (size if isinstance(size, int) else sizes.setdefault(key, value))
+        if not fits:
             raise kind.damaged(file.place, f"its part {name!r} has the wrong type or shape")
     return sizes
-
-
-def _fits(found: int, size: int | str, sizes: dict[str, int]) -> bool:
-    """Tell whether a length is the one that a table asks for."""
-    if isinstance(size, int):
-        return found == size
-    name, _, more = size.partition(" + ")
-    value = found - int(more or 0)
-    return value >= 0 and sizes.setdefault(name, value) == value
 
 
 def ascends(offsets: NDArray[Any], end: int) -> bool:
@@ -317,37 +324,3 @@ def parsed(data: bytes) -> object:
         return json.loads(data)
     except (ValueError, RecursionError):
         return None
-
-
-def _read_blobs(
-    path: Path, data: NDArray[np.uint8], header: dict[str, Any], start: int, kind: FileKind
-) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Yield the arrays by name, as views of the file."""
-    entries = header["blobs"]
-    if start + sum(entry["length"] for entry in entries) != len(data):
-        raise kind.damaged(path, f"it has {len(data)} bytes, its header speaks of another length")
-    if len({entry["name"] for entry in entries}) != len(entries):
-        raise kind.damaged(path, "two of its parts have one name")
-    for entry in entries:
-        dtype = np.dtype(entry["dtype"])
-        size = prod(entry["shape"]) * dtype.itemsize
-        if entry["length"] != size + -size % ALIGNMENT:
-            raise kind.damaged(path, f"its part {entry['name']!r} has another length than its shape")
-        yield entry["name"], data[start : start + size].view(dtype).reshape(entry["shape"])
-        start += entry["length"]
-
-
-def _check_sums(  # the parts of one open file
-    path: Path,
-    data: NDArray[np.uint8],
-    header: dict[str, Any],
-    start: int,
-    kind: FileKind,
-    unchecked: Collection[str],
-) -> None:
-    """Refuse a file with a changed blob."""
-    for entry in header["blobs"]:
-        blob = data[start : start + entry["length"]]
-        if entry["name"] not in unchecked and sha256(blob.data).hexdigest() != entry["sha256"]:
-            raise kind.damaged(path, f"its part {entry['name']!r} was changed")
-        start += entry["length"]

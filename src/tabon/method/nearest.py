@@ -10,7 +10,7 @@ on which queries are asked together. Equal bank rows are searched once.
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -59,7 +59,7 @@ class ExactIndex:
     def __init__(self, rows: Matrix) -> None:
         """Find the distinct rows and remember which bank rows share them."""
         first, self._copies, self._starts = distinct_rows(rows)
-        self._size = len(rows)
+        self._size, self._sizes = len(rows), np.diff(self._starts)
         self._groups = -(-len(first) // FOLD)
         self._distinct = np.zeros((self._groups * FOLD, rows.shape[1]), dtype=np.float32)
         self._distinct[: len(first)] = rows[first]
@@ -77,7 +77,7 @@ class ExactIndex:
     def rows(self) -> Matrix:
         """Return all rows, copies included, in the bank's order."""
         group = np.empty(self._size, dtype=np.int64)
-        group[self._copies] = np.repeat(np.arange(self._count), np.diff(self._starts))
+        group[self._copies] = np.repeat(np.arange(self._count), self._sizes)
         return self._distinct[group]
 
     def search(self, queries: Matrix, k: int) -> Neighbours:
@@ -99,10 +99,14 @@ class ExactIndex:
         return Neighbours(distances, rows)
 
     def _search_block(self, queries: Matrix, k: int) -> tuple[NDArray[np.float64], Ids]:
-        """Search one block of queries: pre-select, measure again, sort, cut at k."""
+        """Search one block of queries: pre-select, measure again, add copies, sort, cut at k."""
         query, column = self._candidates(queries, min(k, self._count))
         distance = pair_distances(queries, self._distinct, query, column)
-        query, distance, row = self._with_copies(query, distance, column)
+        counts = self._sizes[column]  # of the bank rows that are equal to a distinct one
+        ends = np.cumsum(counts)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
+        row = self._copies[np.repeat(self._starts[column], counts) + within]
+        query, distance = np.repeat(query, counts), np.repeat(distance, counts)
         order = np.lexsort((row, distance, query))
         first = np.searchsorted(query[order], np.arange(len(queries)))
         best = order[first[:, None] + np.arange(k)]
@@ -122,16 +126,6 @@ class ExactIndex:
         query, group = np.nonzero(best >= bound[:, None])
         hit, fold = np.nonzero(folded[query, :, group] >= bound[query, None])
         return query[hit], fold * self._groups + group[hit]
-
-    def _with_copies(
-        self, query: Ids, distance: NDArray[np.float64], column: Ids
-    ) -> tuple[Ids, NDArray[np.float64], Ids]:
-        """Replace each distinct row by the bank rows that are equal to it."""
-        counts = np.diff(self._starts)[column]
-        ends = np.cumsum(counts)
-        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
-        row = self._copies[np.repeat(self._starts[column], counts) + within]
-        return np.repeat(query, counts), np.repeat(distance, counts), row
 
 
 def rounding_slack(dimension: int) -> float:
@@ -178,11 +172,6 @@ def _each(work: Callable[[int], None], starts: range, most: int) -> None:
         deque(pool.map(work, starts), maxlen=0)
 
 
-def _slices(count: int) -> Iterator[slice]:
-    """Cut a range into pieces."""
-    return (slice(start, start + PAIRS_AT_ONCE) for start in range(0, count, PAIRS_AT_ONCE))
-
-
 def pair_distances(queries: Matrix, rows: Matrix, query: Ids, row: Ids) -> NDArray[np.float64]:
     """½(1 - cosine) of each (query, row) pair (eq. 9), each summed in the same fixed order.
 
@@ -190,7 +179,8 @@ def pair_distances(queries: Matrix, rows: Matrix, query: Ids, row: Ids) -> NDArr
     which both make a change of the bank are tied, and no rounding chooses between them.
     """
     cosine = np.empty(len(query))
-    for piece in _slices(len(query)):
+    for start in range(0, len(query), PAIRS_AT_ONCE):
+        piece = slice(start, start + PAIRS_AT_ONCE)
         asked, found = queries[query[piece]], rows[row[piece]]
         similar = np.einsum("pd,pd->p", asked, found)
         close = np.flatnonzero(similar > CLOSE)

@@ -34,6 +34,23 @@ ABSTENTIONS: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """What a reader should know of a section, of a draft, or of a draft's section.
+
+    >>> str(Note("no-change", "findings", 0)), str(Note("stopped", draft=1))
+    ('no-change:findings:0', 'stopped:1')
+    """
+
+    kind: str  # such as draft-lacks; docs/reference/file-formats.md lists them
+    section: str | None = None  # None: of all sections
+    draft: int | None = None  # None: of the prior, or of all drafts
+
+    def __str__(self) -> str:
+        """Write the note as records have it: kind:section:draft, without what it leaves open."""
+        return ":".join(str(part) for part in (self.kind, self.section, self.draft) if part is not None)
+
+
+@dataclass(frozen=True, slots=True)
 class Neighbour:
     """A training transition near a draft's transition."""
 
@@ -70,7 +87,7 @@ class Selection:
     sections: Mapping[Section, SectionDistances] = field(default_factory=dict)
     margin: float | None = None  # to the second best; None where there is no second
     tied: bool = False
-    flags: tuple[str, ...] = ()
+    flags: tuple[Note, ...] = ()
     abstained: str | None = None  # a key of ABSTENTIONS
     p: float | None = None  # how usual the pick is among calibration cases; None where nothing was calibrated
     signature: str = ""
@@ -82,7 +99,12 @@ class Selection:
             "selected": self.selected,
             "total_distances": list(self.total_distances),
             "section_distances": {name: list(part.distances) for name, part in self.sections.items()},
-            "nearest": {name: self._nearest_record(part) for name, part in self.sections.items()},
+            "nearest": {
+                name: [{"id": one.id, "distance": one.distance} for one in part.nearest[self.selected]]
+                if self.selected is not None
+                else []
+                for name, part in self.sections.items()
+            },
             "parts": {
                 name: {part: list(values) for part, values in found.parts.items()}
                 for name, found in self.sections.items()
@@ -90,16 +112,11 @@ class Selection:
             },
             "margin": self.margin,
             "tied": self.tied,
-            "flags": list(self.flags),
+            "flags": list(map(str, self.flags)),
             "abstained": self.abstained,
             "p": self.p,
             "signature": self.signature,
         }
-
-    def _nearest_record(self, part: SectionDistances) -> list[dict[str, Any]]:
-        """Return the chosen draft's nearest training transitions in one section."""
-        chosen = () if self.selected is None else part.nearest[self.selected]
-        return [{"id": neighbour.id, "distance": neighbour.distance} for neighbour in chosen]
 
 
 def total_distances(sections: Sequence[SectionDistances]) -> tuple[float, ...]:
@@ -108,7 +125,7 @@ def total_distances(sections: Sequence[SectionDistances]) -> tuple[float, ...]:
 
 
 def select(
-    sections: Mapping[Section, SectionDistances], *, flags: tuple[str, ...] = (), signature: str = ""
+    sections: Mapping[Section, SectionDistances], *, flags: tuple[Note, ...] = (), signature: str = ""
 ) -> Selection:
     """Take the draft with the smallest total distance (eq. 12); ties go to the first.
 

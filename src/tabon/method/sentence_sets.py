@@ -84,11 +84,6 @@ class SentenceTable:
     sentences: tuple[str, ...]
     vectors: Matrix  # (len(sentences), d)
 
-    @classmethod
-    def empty(cls, sentences: Sequence[str], dimension: int) -> "SentenceTable":
-        """Return a table whose vectors are still to be filled in."""
-        return cls(tuple(sentences), np.empty((len(sentences), dimension), dtype=np.float32))
-
     def rows_of(self, sets: Iterable[Sequence[str]]) -> RaggedSets:
         """Return the sentence sets of many report sections as row numbers (eq. 1)."""
         row = {sentence: number for number, sentence in enumerate(self.sentences)}
@@ -114,14 +109,28 @@ def embed(
     store: SentenceStore | None = None,
     progress: Progress | None = None,
 ) -> SentenceTable:
-    """Embed each distinct sentence once: from what is known, the store, or the encoder."""
-    table = SentenceTable.empty(sorted(set(sentences)), encoder.fingerprint.dimension)
-    missing = _fill(table, range(len(table.sentences)), known or {})
+    """Embed each distinct sentence once: from what is known, the store, or the encoder.
+
+    The encoder gets some thousands at a time, and each chunk is kept before the next. Several
+    chunks are of like length each, which lets an encoder fill its batches.
+    """
+    texts, fingerprint = tuple(sorted(set(sentences))), encoder.fingerprint
+    table = SentenceTable(texts, np.empty((len(texts), fingerprint.dimension), dtype=np.float32))
+    missing = _fill(table, range(len(texts)), known or {})
     if store is not None and missing:
-        missing = _fill(
-            table, missing, store.read(encoder.fingerprint, [table.sentences[i] for i in missing])
-        )
-    _encode(table, missing, encoder, store, progress)
+        missing = _fill(table, missing, store.read(fingerprint, [texts[row] for row in missing]))
+    size = int(getattr(encoder, "chunk", ENCODE_AT_ONCE))
+    if len(missing) > size:
+        missing = sorted(missing, key=lambda row: len(texts[row]))
+    for start in range(0, len(missing), size):
+        rows = missing[start : start + size]
+        chunk = [texts[row] for row in rows]
+        vectors = checked_rows(encoder.encode(chunk), len(chunk), fingerprint.dimension)
+        if store is not None:
+            store.write(fingerprint, chunk, vectors)
+        table.vectors[rows] = vectors
+        if progress is not None:
+            progress(start + len(chunk), len(missing))
     return table
 
 
@@ -137,28 +146,3 @@ def _fill(table: SentenceTable, rows: Iterable[int], known: Mapping[str, Matrix]
         else:
             table.vectors[row] = vector
     return missing
-
-
-def _encode(
-    table: SentenceTable,
-    missing: list[int],
-    encoder: Encoder,
-    store: SentenceStore | None,
-    progress: Progress | None,
-) -> None:
-    """Encode rows some thousands at a time, and keep each chunk before the next.
-
-    Several chunks are of like length each, which lets an encoder fill its batches.
-    """
-    size = int(getattr(encoder, "chunk", ENCODE_AT_ONCE))
-    if len(missing) > size:
-        missing = sorted(missing, key=lambda row: len(table.sentences[row]))
-    for start in range(0, len(missing), size):
-        rows = missing[start : start + size]
-        chunk = [table.sentences[row] for row in rows]
-        vectors = checked_rows(encoder.encode(chunk), len(chunk), encoder.fingerprint.dimension)
-        if store is not None:
-            store.write(encoder.fingerprint, chunk, vectors)
-        table.vectors[rows] = vectors
-        if progress is not None:
-            progress(start + len(chunk), len(missing))

@@ -55,3 +55,13 @@ class Signature:
     def __str__(self) -> str:
         """Write name:value, joined by bars."""
         return "|".join(f"{field.name}:{getattr(self, field.name)}" for field in fields(self))
+
+
+def differences(one: str, other: str) -> tuple[str, str]:
+    """Return what each of two signatures says that the other does not.
+
+    >>> differences("distance:novelty|zero:match", "distance:cost-ot|zero:match")
+    ('distance:novelty', 'distance:cost-ot')
+    """
+    left, right = (set(signature.split("|")) for signature in (one, other))
+    return ", ".join(sorted(left - right)), ", ".join(sorted(right - left))

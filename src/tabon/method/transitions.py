@@ -59,18 +59,19 @@ def transitions(
     dimension = vectors.shape[1]
     directions = np.empty((len(distances), len(prior), dimension), dtype=np.float32)
     zero = np.empty((len(distances), len(prior)), dtype=bool)
-    own = local()  # each thread has a workspace
+    space = _Workspace()
 
     def fill(stack: Shaped) -> None:
         n, m, pairs = stack
         ids = np.concatenate([prior.stack(pairs, n), current.stack(pairs, m)], axis=1)
-        space = own.__dict__.setdefault("space", _Workspace())
-        rows = space.draft_set(vectors, ids)
+        rows = space.room("rows", *ids.shape, dimension)
+        np.take(vectors, ids, axis=0, out=rows, mode="clip")  # ids are a table's own: none is clipped
         cost = cosine_cost(prior=rows[:, :n], current=rows[:, n:])
-        kept = _kept(cost)
+        same = cost == 0.0  # a kept sentence is marked at the first of its places in the prior
+        kept = same & (same.cumsum(axis=1) == 1) if same.any() else None
         for distance, units, none in zip(distances, directions, zero, strict=True):
             weights, largest = _net_weights(distance(cost), kept)
-            sums, norms = _displacements(weights, rows, space.sums(len(pairs), dimension))
+            sums, norms = _displacements(weights, rows, space.room("sums", len(pairs), dimension))
             units[pairs], none[pairs] = directions_of(sums, norms, floor=NORM_FLOOR / largest)
 
     numbers = (len(prior.ids) + len(current.ids)) * dimension
@@ -80,26 +81,16 @@ def transitions(
     return [Transitions(*pair) for pair in zip(directions, zero, strict=True)]
 
 
-class _Workspace:
-    """Memory that stacks use one after another: fresh memory for each would cost as much as the sums."""
+class _Workspace(local):
+    """Memory of each thread that its stacks use in turn: fresh memory would cost as much as the sums."""
 
-    def __init__(self) -> None:
-        """Begin with none; it grows with the largest stack."""
-        self._rows, self._sums = np.empty(0, dtype=np.float32), np.empty(0, dtype=np.float32)
-
-    def draft_set(self, vectors: Matrix, ids: Ids) -> Matrix:
-        """Return the rows of a table, (..., d); they last until the next call."""
-        shape = (*ids.shape, vectors.shape[1])
-        if self._rows.size < prod(shape):
-            self._rows = np.empty(prod(shape), dtype=np.float32)
-        rows: Matrix = self._rows[: prod(shape)].reshape(shape)
-        return np.take(vectors, ids, axis=0, out=rows, mode="clip")  # ids are a table's own: none is clipped
-
-    def sums(self, pairs: int, dimension: int) -> Matrix:
-        """Return room for a vector of each pair, as it was left; it lasts until the next call."""
-        if self._sums.size < pairs * dimension:
-            self._sums = np.empty(pairs * dimension, dtype=np.float32)
-        return self._sums[: pairs * dimension].reshape(pairs, dimension)
+    def room(self, name: str, *shape: int) -> Matrix:
+        """Return an array of this shape, as it was left; it lasts until the next call for this name."""
+        held = self.__dict__.get(name)
+        if held is None or held.size < prod(shape):
+            held = self.__dict__[name] = np.empty(prod(shape), dtype=np.float32)
+        found: Matrix = held[: prod(shape)].reshape(shape)
+        return found
 
 
 def _each(work: Callable[[Shaped], None], stacks: Iterator[Shaped], workers: int) -> None:
@@ -121,12 +112,6 @@ def _cores() -> int:
     """Return half of the threads that the BLAS library may use: two on one core share its arithmetic."""
     allowed = max([library["num_threads"] for library in _libraries().info()], default=1)
     return max(1, min(allowed // 2, MOST_THREADS))
-
-
-def _kept(cost: Stack) -> NDArray[np.bool_] | None:
-    """Mark each current sentence that stands in the prior too, at the first place there; None without any."""
-    same = cost == 0.0
-    return same & (same.cumsum(axis=1) == 1) if same.any() else None
 
 
 def _net_weights(weights: Weights, kept: NDArray[np.bool_] | None) -> tuple[Stack, Stack]:

@@ -99,8 +99,13 @@ class BertScore:
         config = load_config(folder)
         spaced = {"add_prefix_space": True} if config.model_type in SPACE_BEFORE else {}
         self._tokenizer = load_tokenizer(folder, **spaced)
-        _refuse_other_models(folder, config, self._tokenizer)
         self._uncounted = [self._tokenizer.cls_token_id, self._tokenizer.sep_token_id]
+        if config.is_encoder_decoder or None in self._uncounted or not hasattr(config, "num_hidden_layers"):
+            raise MetricUnavailableError(
+                "bertscore",
+                f"{folder} holds a {config.model_type} model, which is not an encoder like BERT",
+                "name a folder that holds one: --model bertscore=FOLDER",
+            )
         self.recipe = recipe or recipe_for(config)
         self._longest = min(self._tokenizer.model_max_length, _positions(config))
         config.num_hidden_layers = self.recipe.layer
@@ -167,17 +172,6 @@ def _matched(baseline: Sequence[float] | None, couple: tuple[Embedded, Embedded]
     total = precision + recall
     raw = np.array([precision, recall, 2 * precision * recall / total if total else 0.0])
     return raw if baseline is None else rescale(raw, baseline)
-
-
-def _refuse_other_models(folder: Path, config: Any, tokenizer: Any) -> None:  # noqa: ANN401  # see above
-    """Raise unless this is one encoder whose texts have a marker at the beginning and at the end."""
-    marked = tokenizer.cls_token_id is not None and tokenizer.sep_token_id is not None
-    if config.is_encoder_decoder or not marked or not hasattr(config, "num_hidden_layers"):
-        raise MetricUnavailableError(
-            "bertscore",
-            f"{folder} holds a {config.model_type} model, which is not an encoder like BERT",
-            "name a folder that holds one: --model bertscore=FOLDER",
-        )
 
 
 def _positions(config: Any) -> int:  # noqa: ANN401  # a PretrainedConfig, an optional import

@@ -103,13 +103,13 @@ class Bleu:
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
         """Return a row a pair: n-grams, lengths and sentence scores."""
-        ngrams = lru_cache(maxsize=KEPT_TEXTS)(self._ngrams)
+
+        @lru_cache(maxsize=KEPT_TEXTS)
+        def ngrams(text: str) -> NGrams:
+            return NGrams(*self._extract(self._bleu.tokenizer(text.rstrip()), 1, MOST))
+
         rows = [self._row(ngrams(pair.reference), ngrams(pair.candidate)) for pair in pairs]
         return np.array(rows, dtype=np.float64).reshape(len(pairs), len(self.statistics))
-
-    def _ngrams(self, text: str) -> NGrams:
-        """Tokenise a text and count its n-grams of all orders."""
-        return NGrams(*self._extract(self._bleu.tokenizer(text.rstrip()), 1, MOST))
 
     def _row(self, reference: NGrams, candidate: NGrams) -> list[float]:
         """Return the statistics of one draft."""

@@ -36,11 +36,6 @@ def _parted(word: str) -> list[str]:
     return [word]
 
 
-def _words(text: str) -> list[str]:
-    """Return the words of a text and the signs beside them."""
-    return [part for word in text.split() for part in _parted(word)]
-
-
 def _row(reference: Tables, candidate: Tables) -> list[int]:
     """Return for each order how many n-grams the candidate has, the reference has, and both have.
 
@@ -101,7 +96,7 @@ class Chrf:
 
     def _tables(self, text: str) -> Tables:
         """Count the n-grams of a text."""
-        words = _words(text)
+        words = [part for word in text.split() for part in _parted(word)]
         return (
             *self._characters(text, CHARACTER_ORDER),
             *(self._word_ngrams(words, n) for n in range(1, WORD_ORDER + 1)),

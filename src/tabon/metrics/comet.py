@@ -6,12 +6,11 @@ one with the reference. See docs/decisions/comet.md.
 
 The package unbabel-comet holds transformers below 5; this is its
 RegressionMetric, inference only. Rows depend on their pair alone, for the same
-reason and in the same way as in `tabon.encoders.sentence_transformer`.
+reason and in the same way as in `tabon.encoders.torch_engine.encoder`.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 
 from tabon._internal.extras import require
 from tabon.errors import MetricUnavailableError
+from tabon.metrics.models.bert_encoder import on_one_thread_each
 from tabon.metrics.models.weights import EXTRA, digest, find_folder, load_tensors
 from tabon.metrics.protocol import Pair, Score, Statistics, mean_of
 
@@ -170,11 +170,18 @@ class Network:
         self._encoder = self._load_encoder(tensors, config)
         self._pad = self._encoder.config.pad_token_id
         self._gamma = tensors["layerwise_attention.gamma"].float()
-        self._estimator = _linear_layers(tensors)
+        found = (re.fullmatch(r"estimator\.ff\.(\d+)\.weight", name) for name in tensors)
+        stems = [f"estimator.ff.{place}" for place in sorted(int(match[1]) for match in found if match)]
+        self._estimator = [
+            (tensors[f"{stem}.weight"].float(), tensors[f"{stem}.bias"].float()) for stem in stems
+        ]
         self.max_tokens = int(self._encoder.config.max_position_embeddings) - 4  # as unbabel cuts
         self._tokenizer = _load_tokenizer(tokenizer, self.max_tokens)
         self._here = local()  # the mix of the layers so far, of the text that this thread is at
-        self._listen(_layer_weights(tensors, sparse=settings.sparse))
+        modules = [self._encoder.embeddings, *self._encoder.encoder.layer]
+        weights = _layer_weights(tensors, sparse=settings.sparse)
+        for module, weight in zip(modules, weights, strict=True):
+            module.register_forward_hook(partial(self._add, weight))
 
     def _load_encoder(self, tensors: "Tensors", config: Path) -> Any:  # noqa: ANN401  # an optional import
         """Build XLM-R around the weights, which are not copied."""
@@ -187,12 +194,6 @@ class Network:
         used = {name: tensor.float() for name, tensor in own.items() if name not in NOT_USED}
         encoder.load_state_dict(used, strict=True, assign=True)
         return encoder.eval()
-
-    def _listen(self, weights: "torch.Tensor") -> None:
-        """Let the embeddings and each layer add their share to the mix as they are computed."""
-        modules = [self._encoder.embeddings, *self._encoder.encoder.layer]
-        for module, weight in zip(modules, weights, strict=True):
-            module.register_forward_hook(partial(self._add, weight))
 
     def _add(self, weight: "torch.Tensor", _module: object, _inputs: object, output: Any) -> None:  # noqa: ANN401
         """Add one layer to the mix."""
@@ -220,13 +221,8 @@ class Network:
 
     def _side_by_side(self, work: Callable[[list[int]], Rows], batches: list[list[int]]) -> list[Rows]:
         """Work on batches of `BATCH`, each on one thread; a short one is filled up with its last member."""
-        threads = self._torch.get_num_threads()
         full = [batch + batch[-1:] * (BATCH - len(batch)) for batch in batches]
-        try:
-            with ThreadPoolExecutor(threads, initializer=self._torch.set_num_threads, initargs=(1,)) as pool:
-                done = list(pool.map(work, full))
-        finally:
-            self._torch.set_num_threads(threads)
+        done = on_one_thread_each(work, full)
         return [rows[: len(batch)] for rows, batch in zip(done, batches, strict=True)]
 
     def _embed(self, tokens: list[list[int]], batch: list[int]) -> Rows:
@@ -262,13 +258,6 @@ def _layer_weights(tensors: "Tensors", *, sparse: bool) -> "torch.Tensor":
     raw = [float(tensors[f"{stem}{place}"]) for place in range(number)]
     weights = tensors[f"{stem}0"].float().new_tensor(raw)
     return sparsemax(weights) if sparse else weights.softmax(dim=0)
-
-
-def _linear_layers(tensors: "Tensors") -> "list[tuple[torch.Tensor, torch.Tensor]]":
-    """Return the weight and bias of the estimator's layers, first to last."""
-    found = (re.fullmatch(r"estimator\.ff\.(\d+)\.weight", name) for name in tensors)
-    stems = [f"estimator.ff.{place}" for place in sorted(int(match[1]) for match in found if match)]
-    return [(tensors[f"{stem}.weight"].float(), tensors[f"{stem}.bias"].float()) for stem in stems]
 
 
 def _load_tokenizer(path: Path, max_tokens: int) -> Any:  # noqa: ANN401  # an optional import
@@ -337,17 +326,12 @@ def load(model: Path | None) -> Comet:
         raise _unfit(
             f"{CHECKPOINT} does not fit the backbone {settings.backbone} ({type(error).__name__})"
         ) from error
-    return Comet(network, _signature(folder, backbone, network.max_tokens))
-
-
-def _signature(folder: Path, backbone: Path, max_tokens: int) -> str:
-    """Name the source of `comet` and everything that its numbers depend on."""
     files = {"weights": folder / CHECKPOINT, "hparams": folder / HPARAMS}
     files |= {"config": backbone / CONFIG, "tokenizer": backbone / TOKENIZER}
     parts = ["comet", "source:reference", *(f"{kind}:{digest(path)}" for kind, path in files.items())]
-    parts += [f"max-tokens:{max_tokens}", f"batching:{BATCH} of one length"]
+    parts += [f"max-tokens:{network.max_tokens}", f"batching:{BATCH} of one length"]
     parts += [f"{package}:{version(package)}" for package in ("transformers", "tokenizers", "torch")]
-    return "|".join(parts)
+    return Comet(network, "|".join(parts))
 
 
 def batches_of_one_length(lengths: list[int], size: int) -> Iterator[list[int]]:

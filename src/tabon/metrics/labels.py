@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tabon.metrics.label_f1 import STATISTICS, label_scores, label_statistics
 from tabon.metrics.protocol import Metric, Pair, Statistics
@@ -32,21 +31,12 @@ class RuleLabels:
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
         """Return a row a pair: hits, false alarms and misses; each distinct text is labelled once."""
-        texts = {text: row for row, text in enumerate(dict.fromkeys(_texts(pairs)))}
-        held = _held(list(texts))
+        every = (text for pair in pairs for text in (pair.reference, pair.candidate))
+        texts = {text: row for row, text in enumerate(dict.fromkeys(every))}
+        rows = [label_text(text).held() for text in texts]
+        held = np.array(rows, dtype=np.bool_).reshape(len(texts), len(OBSERVATIONS))
         reference = held[[texts[pair.reference] for pair in pairs]]
         return label_statistics(reference, held[[texts[pair.candidate] for pair in pairs]])
-
-
-def _texts(pairs: Sequence[Pair]) -> list[str]:
-    """Return all texts of the pairs."""
-    return [text for pair in pairs for text in (pair.reference, pair.candidate)]
-
-
-def _held(texts: list[str]) -> NDArray[np.bool_]:
-    """Return which observations each text holds, (texts, 14)."""
-    rows = [label_text(text).held() for text in texts]
-    return np.array(rows, dtype=np.bool_).reshape(len(texts), len(OBSERVATIONS))
 
 
 def load(model: Path | None = None) -> Metric:

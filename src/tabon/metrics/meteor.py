@@ -8,7 +8,7 @@ asks of them is which words share a synset with a word.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources.abc import Traversable
@@ -217,21 +217,16 @@ class Meteor:
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
         """Return a row a pair: the score of the draft."""
-        scores = [self._score(_tokens(pair.reference), _tokens(pair.candidate)) for pair in pairs]
-        return np.array(scores, dtype=np.float64).reshape(len(pairs), 1)
-
-    def _score(self, reference: list[str], candidate: list[str]) -> float:
-        """Return NLTK's METEOR of two lists of tokens."""
-        score: float = self._single_meteor_score(
-            reference,
-            candidate,
+        score = partial(
+            self._single_meteor_score,
             stemmer=self._stemmer,
             wordnet=self.wordnet,
             alpha=ALPHA,
             beta=BETA,
             gamma=GAMMA,
         )
-        return score
+        scores = [score(_tokens(pair.reference), _tokens(pair.candidate)) for pair in pairs]
+        return np.array(scores, dtype=np.float64).reshape(len(pairs), 1)
 
 
 def load(model: Path | None = None) -> Metric:

@@ -79,21 +79,16 @@ def load(model: Path | None) -> RadGraph:
         MetricUnavailableError: a file of the model is missing.
         BadInputError: a file of the model is damaged.
     """
-    folder = find_folder("radgraph", REPOSITORY, FILES, revision=None, model=model or _usual_folder())
-    return RadGraph(model=load_dygie(folder), weights=digest(folder / "weights.th"))
-
-
-def _usual_folder() -> Path:
-    """Return the folder of the default model, or say how to make one."""
-    folder = Path.home() / USUAL_FOLDER
-    if not folder.is_dir():
+    usual = Path.home() / USUAL_FOLDER
+    if model is None and not usual.is_dir():
         raise MetricUnavailableError(
             "radgraph",
-            f"no model was named and there is no {folder}",
+            f"no model was named and there is no {usual}",
             f"fetch {KINDS[0]} with: hf download {REPOSITORY} {ARCHIVE} --revision {REVISION}, check "
             f"that its sha256 is {ARCHIVE_SHA256}, unpack it and name the folder: --model radgraph=FOLDER",
         )
-    return folder
+    folder = find_folder("radgraph", REPOSITORY, FILES, revision=None, model=model or usual)
+    return RadGraph(model=load_dygie(folder), weights=digest(folder / "weights.th"))
 
 
 def pair_f1(reference: Graph, candidate: Graph) -> tuple[float, ...]:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from tabon.errors import BadInputError
-from tabon.evaluation.controls.compare import Number, Outcome
 from tabon.evaluation.controls.conditions import GROUP_NAMES, RIGHT
 from tabon.evaluation.controls.factorial import FactorialCell
-from tabon.evaluation.results import REFERENCES, Results
+from tabon.evaluation.controls.outcomes import Outcome
+from tabon.evaluation.results import REFERENCES, Number, Results
 from tabon.reporting.tables.places import DASH, name_cell, section_name
 from tabon.reporting.tables.render import Block, Heading, Table, TableCell, TableRow
 
@@ -28,25 +28,36 @@ FACTORIAL_KEY = (
 
 def controls_table(results: Results) -> Table:
     """Return all controls in one table: a block a condition, a row a selector."""
-    outcomes = _outcomes(results)
+    records = results.facts.get("controls")
+    if not records:
+        raise BadInputError("these results hold no controls; make them with `tabon controls`")
+    outcomes = [Outcome.from_record(record) for record in records]
     places = list(dict.fromkeys((outcome.section, outcome.score) for outcome in outcomes))
     found = {(each.method, each.section, each.score): each for each in outcomes}
-    blocks = [
-        Block(
-            heading=TableCell(text=name, italic=True),
-            rows=tuple(
-                TableRow(cells=(_name(method), *_cells(found.get((method, *place)) for place in places)))
-                for method in dict.fromkeys(each.method for each in outcomes if each.group == group)
-            ),
-        )
-        for group, name in GROUP_NAMES.items()
+    blocks = []
+    for group, name in GROUP_NAMES.items():
+        rows = [
+            TableRow(
+                cells=(
+                    TableCell(text=method),
+                    *(cell for place in places for cell in _cells(found.get((method, *place)))),
+                )
+            )
+            for method in dict.fromkeys(each.method for each in outcomes if each.group == group)
+        ]
+        if rows:
+            blocks.append(Block(heading=TableCell(text=name, italic=True), rows=tuple(rows)))
+    headings = [
+        Heading(text=text, group=f"{section_name(section)}, {score}", align=align)
+        for section, score in places
+        for text, align in (("gap closed", "c"), ("right - this", "c"), ("n", "r"))
     ]
     return Table(
         label="tab:controls",
         title="Controls",
         caption="what each selector is worth when one thing about it is changed.",
-        headings=(Heading(text="Selector | condition", align="l"), *_headings(places)),
-        blocks=tuple(block for block in blocks if block.rows),
+        headings=(Heading(text="Selector | condition", align="l"), *headings),
+        blocks=tuple(blocks),
         notes=tuple(_notes(results, outcomes)),
     )
 
@@ -57,72 +68,59 @@ def factorial_table(results: Results) -> Table | None:
     if not cells:
         return None
     generations = list(dict.fromkeys(cell.generation for cell in cells))
-    places = list(dict.fromkeys((cell.section, cell.score) for cell in cells))
+    headings = [Heading(text="Selector", align="l"), Heading(text="Selection with", align="l")]
+    for place, generation in enumerate(generations):  # all but the first have a difference
+        texts = ("value", "gap closed", "right - this", *(["difference"] if place else []))
+        headings += [Heading(text=text, group=f"drafts: {generation}") for text in texts]
+    places = dict.fromkeys((cell.section, cell.score, cell.n) for cell in cells)
     found = {(c.section, c.score, c.selector, c.selection, c.generation): c for c in cells}
     lines = list(dict.fromkeys((cell.selector, cell.selection) for cell in cells))
     blocks = [
         Block(
             heading=TableCell(text=f"{section_name(section)}, {score}", italic=True),
             rows=tuple(
-                _factorial_row(line, [found[section, score, *line, each] for each in generations])
-                for line in lines
+                _factorial_row([found[section, score, *line, each] for each in generations]) for line in lines
             ),
         )
-        for section, score in places
+        for section, score, _ in places
     ]
+    counts = "; ".join(f"{section_name(section)}, {score} {n}" for section, score, n in places)
     return Table(
         label="tab:controls-factorial",
         title="Generation and selection, with and without the prior",
         caption="drafts of the same studies, made in several ways and chosen in several ways.",
-        headings=tuple(_factorial_headings(generations)),
+        headings=tuple(headings),
         blocks=tuple(blocks),
-        notes=(FACTORIAL_KEY, *_factorial_counts(cells)),
+        notes=(FACTORIAL_KEY, f"n, studies that every file holds: {counts}."),
     )
 
 
-def _outcomes(results: Results) -> list[Outcome]:
-    """Read the outcomes; results of something else are refused."""
-    records = results.facts.get("controls")
-    if not records:
-        raise BadInputError("these results hold no controls; make them with `tabon controls`")
-    return [Outcome.from_record(record) for record in records]
-
-
-def _headings(places: Sequence[tuple[str, str]]) -> Iterator[Heading]:
-    """Yield three heads for each part and score."""
-    for section, score in places:
-        group = f"{section_name(section)}, {score}"
-        yield Heading(text="gap closed", group=group)
-        yield Heading(text="right - this", group=group)
-        yield Heading(text="n", group=group, align="r")
-
-
-def _cells(outcomes: Iterator[Outcome | None]) -> Iterator[TableCell]:
-    """Yield the cells of a row; dashes where a row has no such place."""
-    for outcome in outcomes:
-        if outcome is None:
-            yield from [TableCell(text=DASH)] * 3
-            continue
-        yield TableCell(text=written(outcome.gap, ".1%"))
-        if outcome.label == RIGHT:
-            yield TableCell(text="")
-        else:
-            yield TableCell(text=written(outcome.gap_difference, "+.1%"), bold=_clear(outcome.gap_difference))
-        yield TableCell(text=str(outcome.n))
-
-
-def _name(method: str) -> TableCell:
-    """Return the name of a row, as it stands in results."""
-    return TableCell(text=method)
+def _cells(outcome: Outcome | None) -> list[TableCell]:
+    """Return the cells of one place; dashes where a row has no such place."""
+    if outcome is None:
+        return [TableCell(text=DASH)] * 3
+    lost, right = outcome.gap_difference, outcome.label == RIGHT
+    return [
+        TableCell(text=written(outcome.gap, ".1%")),
+        TableCell(text="" if right else written(lost, "+.1%"), bold=not right and lost.clear()),
+        TableCell(text=str(outcome.n)),
+    ]
 
 
 def _notes(results: Results, outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Yield how to read the table, what is not in it, and the signatures."""
+    plan = results.settings["controls"]
     yield KEY
     if any(outcome.group == "length" for outcome in outcomes):
         yield LIKE_KEY
-    yield from _seeds(results)
-    yield from _fewer(outcomes)
+    yield (
+        f"Seed {plan['seed']}, {plan['resamples']} resamples; another patient's prior is the mean of "
+        f"{plan['shuffles']} exchanges of priors between patients."
+    )
+    if fewer := dict.fromkeys(
+        f"{each.method} in {section_name(each.section)} {each.left_out}" for each in outcomes if each.left_out
+    ):
+        yield f"Studies left out, as the condition does not fit them: {'; '.join(fewer)}."
     silent = {method: count for run in results.runs for method, count in run.abstained.items() if count}
     if silent:
         named = "; ".join(f"{method} {count}" for method, count in silent.items())
@@ -136,63 +134,24 @@ def _notes(results: Results, outcomes: Sequence[Outcome]) -> Iterator[str]:
             yield f"{method}: {signature}"
 
 
-def _seeds(results: Results) -> Iterator[str]:
-    """Say how chance came in."""
-    plan = results.settings["controls"]
-    yield (
-        f"Seed {plan['seed']}, {plan['resamples']} resamples; another patient's prior is the mean of "
-        f"{plan['shuffles']} exchanges of priors between patients."
-    )
-
-
-def _fewer(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Count the studies that a condition leaves out."""
-    fewer = [
-        f"{each.method} in {section_name(each.section)} {each.left_out}" for each in outcomes if each.left_out
-    ]
-    if fewer:
-        yield f"Studies left out, as the condition does not fit them: {'; '.join(dict.fromkeys(fewer))}."
-
-
-def _factorial_headings(generations: Sequence[str]) -> Iterator[Heading]:
-    """Yield the heads of each generation; all but the first have a difference."""
-    yield Heading(text="Selector", align="l")
-    yield Heading(text="Selection with", align="l")
-    for place, generation in enumerate(generations):
-        group = f"drafts: {generation}"
-        yield Heading(text="value", group=group)
-        yield Heading(text="gap closed", group=group)
-        yield Heading(text="right - this", group=group)
-        if place:
-            yield Heading(text="difference", group=group)
-
-
-def _factorial_row(line: tuple[str, str], cells: Sequence[FactorialCell]) -> TableRow:
+def _factorial_row(cells: Sequence[FactorialCell]) -> TableRow:
     """Return one way of choosing, in every generation."""
-    selector, selection = line
-    reference = selector in REFERENCES
+    selector, selection = cells[0].selector, cells[0].selection
+    reference, right = selector in REFERENCES, selection == RIGHT
     texts = [name_cell(selector, italic=reference), TableCell(text=selection or DASH, italic=reference)]
     for place, cell in enumerate(cells):
         texts.append(TableCell(text=written(cell.value, ".3f")))
-        texts.append(TableCell(text=DASH if reference else written(cell.gap, ".1%")))
-        texts.append(_right_minus_this(cell, reference=reference))
+        if reference:
+            texts += [TableCell(text=DASH)] * 2
+        else:
+            lost = cell.gap_difference
+            texts.append(TableCell(text=written(cell.gap, ".1%")))
+            texts.append(
+                TableCell(text="" if right else written(lost, "+.1%"), bold=not right and lost.clear())
+            )
         if place:
-            texts.append(TableCell(text=written(cell.difference, "+.3f"), bold=_clear(cell.difference)))
+            texts.append(TableCell(text=written(cell.difference, "+.3f"), bold=cell.difference.clear()))
     return TableRow(cells=tuple(texts))
-
-
-def _right_minus_this(cell: FactorialCell, *, reference: bool) -> TableCell:
-    """Return what the right prior closes beyond a cell."""
-    if reference or cell.selection == RIGHT:
-        return TableCell(text=DASH if reference else "")
-    return TableCell(text=written(cell.gap_difference, "+.1%"), bold=_clear(cell.gap_difference))
-
-
-def _factorial_counts(cells: Sequence[FactorialCell]) -> Iterator[str]:
-    """Say how many studies stand behind each block."""
-    counts = dict.fromkeys((cell.section, cell.score, cell.n) for cell in cells)
-    listed = "; ".join(f"{section_name(section)}, {score} {n}" for section, score, n in counts)
-    yield f"n, studies that every file holds: {listed}."
 
 
 def written(number: Number, form: str) -> str:
@@ -206,8 +165,3 @@ def written(number: Number, form: str) -> str:
     if number.low is None or number.high is None:
         return f"{number.value:{form}}"
     return f"{number.value:{form}} [{number.low:{form}}, {number.high:{form}}]"
-
-
-def _clear(number: Number) -> bool:
-    """Say whether an interval leaves out 0."""
-    return number.low is not None and number.high is not None and (number.low > 0 or number.high < 0)

@@ -106,8 +106,11 @@ def report_page(
         Part("missing", "Not measured", _missing_html(results, columns)),
         Part("settings", "Signatures and settings", _settings_html(results, columns)),
     ]
-    opening = _opening(results, columns)
-    return static_page(title, opening, parts, footer=f"Measured with tabon {escape(_version(results))}.")
+    versions = results.settings.get("versions")
+    version = str(versions.get("tabon", "")) if isinstance(versions, Mapping) else ""
+    return static_page(
+        title, _opening(results, columns), parts, footer=f"Measured with tabon {escape(version)}."
+    )
 
 
 def static_page(title: str, opening: str, parts: Sequence[Part], *, footer: str) -> str:
@@ -118,40 +121,17 @@ def static_page(title: str, opening: str, parts: Sequence[Part], *, footer: str)
         css=files("tabon.reporting").joinpath("page.css").read_text(encoding="utf-8"),
         opening=opening,
         links="".join(f'<li><a href="#{part.id}">{escape(part.heading)}</a></li>' for part in parts),
-        parts="\n".join(map(_part_html, parts)),
+        parts="\n".join(
+            f'<section id="{part.id}"><h2>{escape(part.heading)}</h2>\n{part.html}\n</section>'
+            for part in parts
+        ),
         footer=footer,
     )
-
-
-def _version(results: Results) -> str:
-    """Return the version that measured, where the results tell it."""
-    versions = results.settings.get("versions")
-    return str(versions.get("tabon", "")) if isinstance(versions, Mapping) else ""
-
-
-def _part_html(part: Part) -> str:
-    """Return one part with its anchor."""
-    return f'<section id="{part.id}"><h2>{escape(part.heading)}</h2>\n{part.html}\n</section>'
 
 
 def _opening(results: Results, columns: Mapping[str, str]) -> str:
     """Say what this is, how much was measured, and what it is not for."""
     tallies = "".join(_tally(results, section, columns) for section in results.sections())
-    return (
-        '<p class="lead">What each way of choosing among a study\'s generated chest X-ray reports is worth, '
-        "measured against the report that the radiologist wrote.</p>\n"
-        '<p class="notice"><strong>Research use only; not a medical device.</strong> The numbers compare '
-        "ways of choosing among drafts. They do not say that any draft is safe to use.</p>\n"
-        f"{_facts(results)}\n{_shut('The runs', _runs_table(results.runs))}\n"
-        f'<ul class="tally">{tallies}</ul>\n'
-        '<p class="how">Random is the exact expectation of a uniform pick, the oracle the best draft '
-        "of each study, score by score. The gap closed is the share of the way from random to oracle that "
-        "a method goes.</p>"
-    )
-
-
-def _facts(results: Results) -> str:
-    """Return the counts as a row of cards."""
     runs = results.runs
     counts = {
         "runs": str(len(runs)),
@@ -162,7 +142,17 @@ def _facts(results: Results) -> str:
         "scores": str(len(results.scores)),
     }
     cards = "".join(f"<div><dt>{name}</dt><dd>{count}</dd></div>" for name, count in counts.items())
-    return f'<dl class="facts">{cards}</dl>'
+    return (
+        '<p class="lead">What each way of choosing among a study\'s generated chest X-ray reports is worth, '
+        "measured against the report that the radiologist wrote.</p>\n"
+        '<p class="notice"><strong>Research use only; not a medical device.</strong> The numbers compare '
+        "ways of choosing among drafts. They do not say that any draft is safe to use.</p>\n"
+        f'<dl class="facts">{cards}</dl>\n{_shut("The runs", _runs_table(runs))}\n'
+        f'<ul class="tally">{tallies}</ul>\n'
+        '<p class="how">Random is the exact expectation of a uniform pick, the oracle the best draft '
+        "of each study, score by score. The gap closed is the share of the way from random to oracle that "
+        "a method goes.</p>"
+    )
 
 
 def _spread(counts: Sequence[int]) -> str:
@@ -179,7 +169,7 @@ def _spread(counts: Sequence[int]) -> str:
 
 def _runs_table(runs: Sequence[Run]) -> str:
     """Return the runs as a table."""
-    heads = (
+    heads = [
         "run",
         "model",
         "prompt",
@@ -188,14 +178,11 @@ def _runs_table(runs: Sequence[Run]) -> str:
         "drafts",
         "short of drafts",
         "abstained, by method",
-    )
-    rows = [
-        (
-            *(run.name, run.model, run.prompt, f"{run.studies:,}", f"{run.patients:,}", f"{run.drafts:,}"),
-            *(f"{run.short:,}", _spread(list(run.abstained.values()) or [0])),
-        )
-        for run in runs
     ]
+    rows = []
+    for run in runs:
+        counts = [f"{count:,}" for count in (run.studies, run.patients, run.drafts, run.short)]
+        rows.append([run.name, run.model, run.prompt, *counts, _spread(list(run.abstained.values()) or [0])])
     return scroll("Runs", _table(heads, rows))
 
 
@@ -228,15 +215,12 @@ def _tables_part(group: str, tables: Sequence[Fragment]) -> Part:
     """Return the tables of one group."""
     heading, how = GROUPS[group]
     mine = [table for table in tables if table.group == group]
-    shown = [_table_html(table) for table in mine[:OPEN_TABLES]]
-    shown += [_shut(table.title, scroll(table.title, table.html)) for table in mine[OPEN_TABLES:]]
+    wide = [scroll(table.title, table.html) for table in mine]
+    titled = list(zip((table.title for table in mine), wide, strict=True))
+    shown = [f"<h3>{escape(title)}</h3>\n{html}" for title, html in titled[:OPEN_TABLES]]
+    shown += [_shut(title, html) for title, html in titled[OPEN_TABLES:]]
     body = "\n".join(shown) or "<p>No table was made for this part.</p>"
     return Part(group, heading, f'<p class="how">{escape(how)}</p>\n{body}')
-
-
-def _table_html(table: Fragment) -> str:
-    """Return one table under its title."""
-    return f"<h3>{escape(table.title)}</h3>\n{scroll(table.title, table.html)}"
 
 
 def _pictures_html(pictures: Sequence[Picture] | None) -> str:
@@ -273,18 +257,13 @@ def _missing_html(results: Results, columns: Mapping[str, str]) -> str:
     rows += [
         (heading, f"the results have no score {score}")
         for heading, score in columns.items()
-        if score not in results.scores and not _of_missing_metric(results, score)
+        if score not in results.scores and not results.missing_metrics(score)
     ]
     empty = sum(cell.value is None for cell in results.cells)
     note = f"<p>Cells without a number: {empty:,}; their tables show a dash.</p>" if empty else ""
     if not rows:
         return f"<p>Every score that was asked for is measured.</p>{note}"
     return scroll("Not measured", _table(("what", "why"), rows, kind="words")) + note
-
-
-def _of_missing_metric(results: Results, score: str) -> bool:
-    """Tell whether a score belongs to a metric whose absence is explained."""
-    return any(score == metric or score.startswith(f"{metric}-") for metric in results.missing)
 
 
 def _settings_html(results: Results, columns: Mapping[str, str]) -> str:

@@ -88,7 +88,10 @@ class TransitionMap:
             explained=rounded(found.explained),
             total=len(found.bank) if found.total is None else found.total,
         )
-        if not _points_at_what_is_there(points, found.picked):
+        bank, drafts = range(len(points.bank)), range(len(points.drafts))
+        known = all(row is None or row in bank for row in points.nearest)
+        whole = bank and known and len(points.nearest) == len(drafts)
+        if not whole or (found.picked is not None and found.picked not in drafts):
             raise BadInputError("a transition map is not whole (it points at nothing); evaluate again")
         return cls(
             query=found.query,
@@ -120,8 +123,12 @@ def project(
         raise BadInputError(f"a map needs (n, d) and (m, d), n >= 1, got {bank.shape} and {drafts.shape}")
     directions = _directions(drafts)
     placed = [bool(np.isfinite(row).all()) for row in directions]
-    nearest = [_nearest(bank, row) if has else None for row, has in zip(directions, placed, strict=True)]
-    shown = _shown(len(bank), nearest, rows, seed)
+    nearest = [  # the largest cosine, the first of equals
+        int(np.argmax(bank @ row.astype(np.float32))) if has else None
+        for row, has in zip(directions, placed, strict=True)
+    ]
+    sample = np.random.default_rng(seed).choice(len(bank), size=min(rows, len(bank)), replace=False)
+    shown = np.union1d(sample, [row for row in nearest if row is not None]).astype(np.int64)
     points = bank[shown].astype(np.float64)
     centre = points.mean(axis=0)
     axes, explained = widest_axes(points - centre)
@@ -142,17 +149,6 @@ def _directions(drafts: NDArray[np.float32]) -> Array:
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     usable = np.isfinite(norms) & (norms > 0)
     return np.where(usable, rows / np.where(usable, norms, 1.0), np.nan)
-
-
-def _nearest(bank: NDArray[np.float32], direction: Array) -> int:
-    """Return the bank row with the largest cosine; the first of equals."""
-    return int(np.argmax(bank @ direction.astype(np.float32)))
-
-
-def _shown(total: int, nearest: list[int | None], rows: int, seed: int) -> NDArray[np.int64]:
-    """Return the rows to show, in order: a seeded sample and every nearest one."""
-    sample = np.random.default_rng(seed).choice(total, size=min(rows, total), replace=False)
-    return np.union1d(sample, [row for row in nearest if row is not None]).astype(np.int64)
 
 
 def widest_axes(centred: Array) -> tuple[Array, Point]:
@@ -179,10 +175,3 @@ def rounded(row: Any) -> Point:  # noqa: ANN401 - two numbers of an array or of 
     """Return a rounded place."""
     first, second = row
     return round(float(first), DIGITS) + 0.0, round(float(second), DIGITS) + 0.0
-
-
-def _points_at_what_is_there(points: Map2D, picked: int | None) -> bool:
-    """Whether every number stands for a transition or a draft of the map."""
-    bank, drafts = range(len(points.bank)), range(len(points.drafts))
-    whole = len(points.nearest) == len(drafts) and all(row is None or row in bank for row in points.nearest)
-    return bool(bank) and whole and (picked is None or picked in drafts)

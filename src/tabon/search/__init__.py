@@ -5,7 +5,6 @@ by `nearest.pair_distances`. So their bits are those of the exact search, but fo
 `index:`, which stores rows in float16 and says so in the signature.
 """
 
-from tabon.search.load import SEARCHES, open_search
-from tabon.search.protocol import PreparedSearch
+from tabon.search.load import SEARCHES, PreparedSearch, StoredSearch, open_search
 
-__all__ = ["SEARCHES", "PreparedSearch", "open_search"]
+__all__ = ["SEARCHES", "PreparedSearch", "StoredSearch", "open_search"]

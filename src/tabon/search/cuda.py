@@ -32,7 +32,7 @@ class TorchIndex(ExactIndex):
     def __init__(self, rows: Matrix, device: str) -> None:
         """Copy the distinct rows to the device."""
         super().__init__(rows)
-        self._torch = require("torch", extra="minilm", feature="torch")
+        self._torch = require("torch", extra="torch", feature="torch")
         self._rows = self._torch.from_numpy(self._distinct).to(device)
         self._free = Semaphore(UNDER_WAY)
         self.block = max(16, SIMILARITIES // len(self._distinct))

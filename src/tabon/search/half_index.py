@@ -5,21 +5,20 @@ The distances that count are worked out from the stored rows by
 for the rows as they are stored; with cells it is exact over the cells looked at.
 """
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
 from tabon.method.nearest import Neighbours, check_neighbours, pair_distances
 from tabon.method.sentence_sets import Ids
 from tabon.search import cell_scan as scanning
-from tabon.search.cell_scan import HalfMatrix, Run, Scan, best_scan, faiss_scan, only, runs_of, to_single
+from tabon.search.cell_scan import HalfMatrix, Scan, best_scan, faiss_scan, only, runs_of, to_single
 from tabon.search.codes import Codes, workers
 from tabon.search.index_checks import LENGTH_TOLERANCE
 from tabon.search.ivf import Cells
+from tabon.search.repeats import Copies
 from tabon.search.sketch import Sketch, within_reach
 
 QUERIES_AT_ONCE = 64
@@ -27,39 +26,6 @@ CHANGED = (
     "rows of the index are not what was written; see which with `tabon bank verify BANK --search`, "
     "and make the index again"
 )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Copies:
-    """Which bank rows share a distinct row: those of row i are rows[starts[i] : starts[i + 1]], ascending."""
-
-    rows: Ids
-    starts: Ids
-
-    @classmethod
-    def of(cls, group: Ids, distinct: int) -> "Copies":
-        """Turn the distinct row of each bank row around."""
-        rows = np.argsort(group, kind="stable")
-        counts = np.bincount(group, minlength=distinct)
-        return cls(rows, np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)]))
-
-    def spread(
-        self, query: Ids, distance: NDArray[np.float64], distinct: Ids
-    ) -> tuple[Ids, NDArray[np.float64], Ids]:
-        """Replace each distinct row by the bank rows that are equal to it."""
-        starts = self.starts[distinct]
-        counts = self.starts[distinct + 1] - starts
-        ends = np.cumsum(counts)
-        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
-        row = self.rows[np.repeat(starts, counts) + within]
-        return np.repeat(query, counts), np.repeat(distance, counts), row
-
-
-def _check_rows(rows: Matrix) -> None:
-    """Refuse rows that were not written as unit rows."""
-    lengths = np.einsum("nd,nd->n", rows, rows)
-    if not (np.abs(lengths - 1.0) < LENGTH_TOLERANCE).all():
-        raise BadInputError(CHANGED)
 
 
 class HalfIndex:
@@ -75,10 +41,10 @@ class HalfIndex:
         codes: Codes | None = None,
         scan: Scan | None = None,
     ) -> None:
-        """Take rows that are memory-mapped, or not; with cells, only some are looked at."""
-        self.vectors, self.sketch, self.cells = rows, sketch, cells
-        self._copies, self._scan = copies, best_scan() if scan is None else scan
-        self.codes = codes if cells is not None and self._scan is faiss_scan else None
+        """Take rows that are memory-mapped, or not; numpy has no use for sketches and codes."""
+        self.vectors, self.cells, self._copies = rows, cells, copies
+        self._scan = best_scan() if scan is None else scan
+        self.sketch, self.codes = (sketch, codes) if self._scan is faiss_scan else (None, None)
 
     def __len__(self) -> int:
         """Count the bank rows, copies included."""
@@ -97,30 +63,32 @@ class HalfIndex:
         rows = np.empty((len(queries), k), dtype=np.int64)
         for start in range(0, len(queries), QUERIES_AT_ONCE):
             batch = slice(start, start + QUERIES_AT_ONCE)
-            distances[batch], rows[batch] = self._search_batch(queries[batch], k)
+            query, distinct = self._candidates(queries[batch], min(k, len(self.vectors)))
+            again = to_single(self.vectors[distinct])
+            if not (np.abs(np.einsum("nd,nd->n", again, again) - 1.0) < LENGTH_TOLERANCE).all():
+                raise BadInputError(CHANGED)
+            distance = pair_distances(queries[batch], again, query, np.arange(len(query)))
+            query, distance, row = self._copies.spread(query, distance, distinct)
+            order = np.lexsort((row, distance, query))
+            first = np.searchsorted(query[order], np.arange(len(queries[batch]) + 1))
+            if (np.diff(first) < k).any():  # a scan passes over rows that are no numbers
+                raise BadInputError(CHANGED)
+            best = order[first[:-1, None] + np.arange(k)]
+            distances[batch], rows[batch] = distance[best], row[best]
         return Neighbours(distances, rows)
 
-    def _search_batch(self, queries: Matrix, k: int) -> tuple[NDArray[np.float64], Ids]:
-        """Search for some queries in one pass: pre-select, measure again, sort, cut at k."""
-        wanted = min(k, len(self.vectors))
-        query, distinct = self._candidates(queries, wanted)
-        again = to_single(self.vectors[distinct])
-        _check_rows(again)
-        distance = pair_distances(queries, again, query, np.arange(len(query)))
-        query, distance, row = self._copies.spread(query, distance, distinct)
-        order = np.lexsort((row, distance, query))
-        first = np.searchsorted(query[order], np.arange(len(queries) + 1))
-        if (np.diff(first) < k).any():  # a scan passes over rows that are no numbers
-            raise BadInputError(CHANGED)
-        first = first[:-1]
-        best = order[first[:, None] + np.arange(k)]
-        return distance[best], row[best]
-
     def _candidates(self, queries: Matrix, k: int) -> tuple[Ids, Ids]:
-        """Return (query, row) of all that can be among the k nearest; numpy has no use for sketches."""
+        """Return (query, row) of all that can be among the k nearest."""
         if self.codes is not None and self.cells is not None:
             return self._by_codes(self.codes, self.cells, queries, k)
-        return self._by_rows(queries, k)
+        length = scanning.RUN if self.sketch is None else scanning.SKETCH_RUN
+        if self.cells is None:
+            runs = list(runs_of(0, len(self.vectors), tuple(range(len(queries))), length))
+        else:
+            runs = self.cells.runs(queries, k, length)
+        if self.sketch is None:
+            return self._scan(queries, self.vectors, runs, k)
+        return self.sketch.candidates(queries, self.vectors, runs, k)
 
     def _by_codes(self, codes: Codes, cells: Cells, queries: Matrix, k: int) -> tuple[Ids, Ids]:
         """Measure what codes say is near; a query to which they name too few rows looks at the rows."""
@@ -133,17 +101,3 @@ class HalfIndex:
             runs = only(cells.runs(queries, k, scanning.RUN), left)
             found.append(self._scan(queries, self.vectors, runs, k))
         return np.concatenate([one for one, _ in found]), np.concatenate([one for _, one in found])
-
-    def _by_rows(self, queries: Matrix, k: int) -> tuple[Ids, Ids]:
-        """Look at rows, or at their sketches first."""
-        by_sketch = self.sketch is not None and self._scan is faiss_scan
-        runs = self._runs(queries, k, scanning.SKETCH_RUN if by_sketch else scanning.RUN)
-        if self.sketch is None or not by_sketch:
-            return self._scan(queries, self.vectors, runs, k)
-        return self.sketch.candidates(queries, self.vectors, runs, k)
-
-    def _runs(self, queries: Matrix, k: int, length: int) -> list[Run]:
-        """Return the rows to look at."""
-        if self.cells is not None:
-            return self.cells.runs(queries, k, length)
-        return list(runs_of(0, len(self.vectors), tuple(range(len(queries))), length))

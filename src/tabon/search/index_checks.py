@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank, bank_transitions
-from tabon.method.bank_checks import are_unit_rows
+from tabon.method.bank_arrays import are_unit_rows
 from tabon.method.bank_file import (
     BankFile,
     FileKind,
@@ -27,12 +27,11 @@ from tabon.method.bank_file import (
     is_number,
     misfit,
 )
-from tabon.method.sentence_sets import Ids
 from tabon.search.cell_scan import to_single
 from tabon.search.ivf import ALL
 from tabon.search.sketch import sketched
-from tabon.text.reports import Section
 
+INDEX_FORMAT = 2
 PRECISION = "float16"
 LENGTH_TOLERANCE = 1e-2  # of the square of a row that was rounded to float16
 AXES_TOLERANCE = 1e-3
@@ -108,23 +107,14 @@ def check_against(file: BankFile, bank: TransitionBank, *, everything: bool) -> 
         np.arange(count) if everything else np.unique(np.linspace(0, count - 1, COMPARED, dtype=np.int64))
     )
     for start in range(0, len(numbers) if count else 0, AT_ONCE):
-        if not _are_the_banks(file, bank, section, distance, numbers[start : start + AT_ONCE]):
+        some = numbers[start : start + AT_ONCE]
+        rows = arrays["rows"][arrays["copies"][arrays["starts"][some]]].astype(np.int64)
+        stored = to_single(arrays["directions"][some])
+        same = _near(stored, bank_transitions(bank, section, distance, rows).directions)
+        if "sketches" in arrays:
+            same = same and _near(to_single(arrays["sketches"][some]), sketched(stored, arrays["basis"]))
+        if not same:
             raise INDEX.damaged(file.place, "its directions are not those of the bank")
-
-
-def _are_the_banks(
-    file: BankFile, bank: TransitionBank, section: Section, distance: str, numbers: Ids
-) -> bool:
-    """Tell whether some distinct directions, and their sketches, are those of the bank."""
-    arrays = file.arrays
-    rows = arrays["rows"][arrays["copies"][arrays["starts"][numbers]]].astype(np.int64)
-    stored = to_single(arrays["directions"][numbers])
-    made = bank_transitions(bank, section, distance, rows).directions
-    if "sketches" not in arrays:
-        return _near(stored, made)
-    return _near(stored, made) and _near(
-        to_single(arrays["sketches"][numbers]), sketched(stored, arrays["basis"])
-    )
 
 
 def _near(one: Matrix, other: Matrix) -> bool:
@@ -133,11 +123,6 @@ def _near(one: Matrix, other: Matrix) -> bool:
 
 
 Check = Callable[[Mapping[str, NDArray[Any]], Mapping[str, int], Mapping[str, Any]], bool]
-
-
-def _counts_fit(_: object, sizes: Mapping[str, int], facts: Mapping[str, Any]) -> bool:
-    """Tell whether the facts count what is there."""
-    return all(facts[name] == sizes[name] for name in ("dimension", "rows", "zero_rows", "distinct"))
 
 
 def _copies_fit(arrays: Mapping[str, NDArray[Any]], sizes: Mapping[str, int], _: object) -> bool:
@@ -169,7 +154,9 @@ def _are_means(means: Matrix) -> bool:
 
 CHECKS: Mapping[str, Check] = MappingProxyType(
     {  # what is wrong where it does not hold
-        "its facts count other rows than it has": _counts_fit,
+        "its facts count other rows than it has": lambda _, sizes, facts: all(
+            facts[name] == sizes[name] for name in ("dimension", "rows", "zero_rows", "distinct")
+        ),
         "its copies are not its rows": _copies_fit,
         "its directions are not all of length 1": lambda arrays, _, __: are_unit_rows(
             arrays["directions"], LENGTH_TOLERANCE, to_single

@@ -1,244 +1,127 @@
-"""The files of an index: one for each section and distance, whole or refused.
+"""`index:FOLDER`: a bank's directions in float16 on this machine's disk, in cells where there are many.
 
-They have the layout of a bank file. Directions come in blocks and are spooled
-to disk; in memory stay some numbers for each row (hashes, row numbers, cells),
-a sample for the cells, and a block.
+`index:FOLDER?ivf=always` stores cells however few rows there are, `?ivf=never`
+stores none; a search with `?ivf=never` looks at all rows though there are cells.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tabon.encoders.protocol import Matrix
+from tabon._internal.registry import check_name
 from tabon.errors import BadInputError
-from tabon.method.bank_build import OpenSpool, Spool, spools_beside
-from tabon.method.bank_file import ArrayWriter, BankFile, array_writer, read_bank_file
-from tabon.method.sentence_sets import Ids, Progress
-from tabon.method.transitions import Transitions
-from tabon.search.cell_scan import HalfMatrix, to_single
-from tabon.search.codes import KEPT, Coder, Codes, can_code, trained_coder
-from tabon.search.half_index import Copies, HalfIndex
-from tabon.search.index_checks import INDEX, PRECISION, check_index
-from tabon.search.ivf import (
-    ALL,
-    NEIGHBOURS,
-    SEED,
-    Cells,
-    blocks_of,
-    cells_of,
-    enough_margin,
-    number_of_cells,
-    sampled_rows,
-    trained_centroids,
-)
-from tabon.search.repeats import SeenRows
-from tabon.search.sketch import Sketch, principal_basis, sketched
+from tabon.method.bank import SectionBank, TransitionBank
+from tabon.method.bank_file import BankFile, read_bank_file
+from tabon.method.distances import DISTANCES, get_distance
+from tabon.method.sentence_sets import Progress
+from tabon.method.transitions import transitions
+from tabon.search.codes import Coder, Codes
+from tabon.search.half_index import HalfIndex
+from tabon.search.index_build import Block, write_index
+from tabon.search.index_checks import INDEX, INDEX_FORMAT, check_against, check_index
+from tabon.search.ivf import Cells
+from tabon.search.repeats import Copies
+from tabon.search.sketch import Sketch
+from tabon.text.reports import SECTIONS, Section
 
-INDEX_FORMAT = 2
+MANY = 1_000_000  # distinct rows; past this they are stored in cells
 LARGE = frozenset({"directions", "sketches", "codes"})  # summed by `tabon bank verify` only
-AXES_SAMPLE = 32_768  # rows that the axes of sketches and codes are taken from
-PROBED = 16  # rows of a block whose distances to the block are compared before and after rounding
+IVF_FROM: Mapping[str, float] = MappingProxyType({"auto": MANY, "always": 0, "never": float("inf")})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Block:
-    """Some transitions of a section, in the order of the bank."""
+class IndexFiles:
+    """A folder with one index file for each section and distance."""
 
-    rows: Ids  # of the bank
-    moves: Transitions
+    def __init__(self, url: str) -> None:
+        """Read the folder and the settings from a URL; nothing is opened yet."""
+        folder, _, settings = url.partition(":")[2].partition("?")
+        given = dict(parse_qsl(settings, keep_blank_values=True))
+        self._ivf = given.pop("ivf", "auto")
+        if not folder:
+            raise BadInputError(f"{url!r} names no folder; write index:FOLDER")
+        for name in given:
+            check_name("setting of an index", ("ivf",), name)
+        check_name("value of ivf", tuple(IVF_FROM), self._ivf)
+        self.folder = Path(folder)
 
+    def prepare(
+        self, bank: TransitionBank, distances: Sequence[str], *, progress: Progress | None = None
+    ) -> None:
+        """Write the directions of a bank under these distances; each file appears whole or not at all."""
+        for name in distances:
+            get_distance(name)  # an unknown one is refused before anything is written
+        total, done = len(distances) * len(SECTIONS) * len(bank), 0
+        for distance in distances:
+            for section in SECTIONS:
+                write_index(
+                    self._path(section, distance),
+                    direction_blocks(bank, section, distance),
+                    dimension=bank.table.vectors.shape[1],
+                    facts={"bank": bank.sha256, "section": section, "distance": distance},
+                    ivf_from=IVF_FROM[self._ivf],
+                )
+                done += len(bank)
+                if progress is not None:
+                    progress(done, total)
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Layout:
-    """In what order the distinct rows are stored, and where the cells begin."""
+    def section(self, bank: TransitionBank, section: Section, distance: str) -> SectionBank:
+        """Return one section's bank under one distance (eq. 7), searched in its file."""
+        file = self._open(bank, section, distance)
+        index = index_from(file, use_cells=self._ivf != "never")
+        if self._ivf == "always" and index is not None and index.cells is None:
+            raise BadInputError(
+                f"{self._path(section, distance)} has no cells; leave ?ivf=always out, or make it again"
+            )
+        search = str(file.facts["precision"])
+        if index is not None and index.cells is not None:
+            search += f"-ivf{index.cells.margin}/{len(index.cells.means)}"
+            search += "" if index.codes is None else "-codes"
+        return SectionBank(index, file.arrays["rows"], file.arrays["zero_rows"], search)
 
-    order: Ids | None  # None: as they came
-    sketch: Sketch | None  # in the order in which they came
-    cells: Cells | None
-    codes: Codes | None  # in the order in which they came
-    facts: Mapping[str, Any] | None
+    def describe(self, bank: TransitionBank) -> list[dict[str, Any]]:
+        """Return what each file of the folder says of itself."""
+        return [dict(file.facts) for _, file in self._files(bank, verify=False)]
 
+    def verify(self, bank: TransitionBank) -> list[str]:
+        """Check every byte of every file, and return what was found whole."""
+        return [
+            f"{path}: whole, {file.facts['distinct']} distinct directions, sha256 {file.sha256}"
+            for path, file in self._files(bank, verify=True)
+        ]
 
-class _Collected:
-    """Directions as they stream by: distinct ones in float16, and which bank rows have them."""
+    def _path(self, section: str, distance: str) -> Path:
+        """Return the file of one section and distance."""
+        return self.folder / f"{section}.{distance}.tabonix"
 
-    def __init__(self, open_spool: OpenSpool, dimension: int) -> None:
-        """Begin with nothing."""
-        self._dimension, self.rounding = dimension, 0.0
-        self._matrix, self._seen = Spool(open_spool(), "<f2"), SeenRows()
-        self._group, self._rows, self._zero = (Spool(open_spool(), "<i4") for _ in range(3))
+    def _files(self, bank: TransitionBank, *, verify: bool) -> Iterator[tuple[Path, BankFile]]:
+        """Yield both sections' files of the distances that are there."""
+        there = [
+            distance
+            for distance in DISTANCES
+            if any(self._path(section, distance).exists() for section in SECTIONS)
+        ]
+        if not there:
+            raise BadInputError(f"there is no index in {self.folder}; make one with `tabon bank index`")
+        places = [(section, distance) for distance in there for section in SECTIONS]
+        return ((self._path(*place), self._open(bank, *place, verify=verify)) for place in places)
 
-    def add(self, block: Block) -> None:
-        """Take one block."""
-        moving = ~block.moves.zero
-        directions = block.moves.directions[moving]
-        half = directions.astype(np.float16)
-        self._rows.extend(block.rows[moving])
-        self._zero.extend(block.rows[~moving])
-        group, new = self._seen.numbers_of(half, self.matrix())
-        self._group.extend(group)
-        self._matrix.extend(half[new])
-        self.rounding = max(self.rounding, _rounding(directions, half))
-
-    def matrix(self) -> HalfMatrix:
-        """Return the distinct rows so far."""
-        return self._matrix.array().reshape(-1, self._dimension)
-
-    def maps(self) -> tuple[Ids, Ids, Ids]:
-        """Return the bank row and the distinct row of each row with a direction, and the zero rows."""
-        return self._rows.array(), self._group.array(), self._zero.array()
-
-
-def _rounding(directions: Matrix, half: HalfMatrix) -> float:
-    """Return the largest change of a distance between these rows by storing one side in float16."""
-    if not len(directions):
-        return 0.0
-    change = (to_single(half) - directions) @ directions[:: max(1, len(directions) // PROBED)].T
-    return float(0.5 * np.abs(change).max())
-
-
-def write_index(  # a file has these parts
-    path: Path,
-    blocks: Iterable[Block],
-    *,
-    dimension: int,
-    facts: Mapping[str, Any],
-    ivf_from: float,
-    progress: Progress | None = None,
-) -> None:
-    """Write the index of one section under one distance, in one step.
-
-    Args:
-        path: the file; whatever was there stays until the new one is whole.
-        blocks: the transitions, in the order of the bank.
-        dimension: of the directions.
-        facts: what the header says beside the counts: bank, section, distance.
-        ivf_from: with more distinct rows than this, they are stored in cells.
-        progress: told of the rows that have found their cell.
-    """
-    with spools_beside(path) as open_spool, array_writer(path, INDEX) as out:
-        kept = _Collected(open_spool, dimension)
-        for block in blocks:
-            kept.add(block)
-        matrix = kept.matrix()
-        layout = (
-            _laid_out(matrix, open_spool, progress)
-            if len(matrix) > ivf_from
-            else _Layout(None, None, None, None, None)
-        )
-        counts = _write_blobs(out, kept, layout)
-        measured = {"precision": PRECISION, "rounding": kept.rounding, "ivf": layout.facts}
-        out.finish({"format": INDEX_FORMAT, "dimension": dimension, **facts, **counts, **measured})
-
-
-def _thinned(matrix: HalfMatrix, sample: Ids) -> Matrix:
-    """Return some rows of a sample: enough for axes and points."""
-    return to_single(matrix[sample[:: max(1, len(sample) // AXES_SAMPLE)]])
-
-
-def _sketched(matrix: HalfMatrix, sample: Ids, open_spool: OpenSpool) -> Sketch:
-    """Return the sketches of all rows, along the axes of a sample of them."""
-    basis = principal_basis(_thinned(matrix, sample))
-    rows = Spool(open_spool(), "<f2")
-    for block in blocks_of(len(matrix)):
-        rows.extend(sketched(to_single(matrix[block]), basis).astype(np.float16))
-    return Sketch(basis, rows.array().reshape(len(matrix), -1))
-
-
-def _coded(matrix: HalfMatrix, sample: Ids, open_spool: OpenSpool, cells: Cells, order: Ids) -> Codes | None:
-    """Return the codes of all rows, in their cells; None where they cannot be made."""
-    rows = _thinned(matrix, sample)
-    if not can_code(*rows.shape):
-        return None
-    coder, codes = trained_coder(rows), Spool(open_spool(), "|u1")
-    for block in blocks_of(len(matrix)):
-        codes.extend(coder.codes(to_single(matrix[block])))
-    return Codes(coder, codes.array().reshape(len(matrix), -1), cells.starts, order)
-
-
-def _laid_out(matrix: HalfMatrix, open_spool: OpenSpool, progress: Progress | None) -> _Layout:
-    """Put rows that lie near each other together, and measure how many cells a query needs."""
-    number = number_of_cells(len(matrix))
-    train, held = sampled_rows(len(matrix), number)
-    number = min(number, len(train))
-    sketch = _sketched(matrix, train, open_spool)
-    centroids = trained_centroids(to_single(matrix[train]), number)
-    cell, means = cells_of(matrix, centroids, progress)
-    starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(cell, minlength=number))])
-    cells = Cells(means, starts, ALL)
-    queries = to_single(matrix[held])
-    others = _others(matrix, sketch, queries, held)
-    measured = enough_margin(cells, queries, cell[others].astype(np.int64))
-    cells, order = replace(cells, margin=measured.margin), np.argsort(cell, kind="stable")
-    codes = _coded(matrix, train, open_spool, cells, order)
-    facts = {
-        "cells": number,
-        "neighbours": NEIGHBOURS,
-        "held_out": "bank rows",
-        "seed": SEED,
-        **asdict(measured),
-        "codes": None if codes is None else {"kept": KEPT, "recall": _found(codes, cells, queries, others)},
-    }
-    return _Layout(order, sketch, cells, codes, facts)
-
-
-def _found(codes: Codes, cells: Cells, queries: Matrix, others: Ids) -> float:
-    """Return what share of the true neighbours codes find in the cells that are looked at."""
-    if not others.size:
-        return 1.0
-    named = codes.candidates_in_parts(queries, cells.nearest(queries, NEIGHBOURS), NEIGHBOURS)
-    there = [np.isin(own, rows) for own, rows in zip(others, named, strict=True)]
-    return float(np.mean(there))
-
-
-def _others(matrix: HalfMatrix, sketch: Sketch, queries: Matrix, held: Ids) -> Ids:
-    """Return the true nearest rows of held-out rows, themselves left out."""
-    k = min(NEIGHBOURS + 1, len(matrix))
-    if k == 1 or not len(held):
-        return np.zeros((len(held), 0), dtype=np.int64)
-    each = np.arange(len(matrix) + 1)
-    whole = HalfIndex(matrix, Copies(each[:-1], each), sketch=sketch)
-    found = whole.search(queries, k).rows
-    own = found == held[:, None]
-    own[~own.any(axis=1), -1] = True  # rows that are even nearer, by rounding: leave out the last instead
-    others: Ids = found[~own].reshape(len(held), k - 1)
-    return others
-
-
-def _write_blobs(out: ArrayWriter, kept: _Collected, layout: _Layout) -> dict[str, int]:
-    """Write all arrays and return their counts."""
-    matrix, (rows, group, zero) = kept.matrix(), kept.maps()
-    if layout.order is not None:
-        place = np.empty(len(matrix), dtype=np.int64)
-        place[layout.order] = np.arange(len(matrix))
-        group = place[group]
-    copies = Copies.of(group, len(matrix))
-    out.add("directions", _stored(matrix, layout.order))
-    out.add("copies", [copies.rows.astype("<i4")])
-    out.add("starts", [copies.starts.astype("<i8")])
-    out.add("rows", [rows])
-    out.add("zero_rows", [zero])
-    if layout.sketch is not None and layout.cells is not None:
-        out.add("sketches", _stored(layout.sketch.rows, layout.order))
-        out.add("basis", [layout.sketch.basis.astype("<f4")])
-        out.add("means", [layout.cells.means.astype("<f4")])
-        out.add("cells", [layout.cells.starts.astype("<i8")])
-    if layout.codes is not None:
-        out.add("codes", _stored(layout.codes.codes, layout.order))
-        out.add("code_basis", [layout.codes.coder.basis.astype("<f4")])
-        out.add("code_points", [layout.codes.coder.points.astype("<f4")])
-    return {"rows": len(rows), "zero_rows": len(zero), "distinct": len(matrix)}
-
-
-def _stored(matrix: NDArray[Any], order: Ids | None) -> Iterator[NDArray[Any]]:
-    """Yield the distinct rows in the order in which they are stored."""
-    yield matrix[:0]
-    for block in blocks_of(len(matrix)):
-        yield matrix[block] if order is None else matrix[order[block]]
+    def _open(self, bank: TransitionBank, section: str, distance: str, *, verify: bool = False) -> BankFile:
+        """Open a file; one of another bank, or under another name, is refused."""
+        path = self._path(section, distance)
+        file = read_index(path, verify=verify, in_memory=bank.in_memory)
+        here = {"bank": bank.sha256, "section": section, "distance": distance}
+        for name, value in here.items():
+            if (found := file.facts.get(name)) != value:
+                raise BadInputError(
+                    f"{path} was made for {name} {str(found)[:12]}, here it is {value[:12]}; "
+                    "make it again with `tabon bank index`"
+                )
+        check_against(file, bank, everything=verify)
+        return file
 
 
 def read_index(path: Path, *, verify: bool, in_memory: bool = False) -> BankFile:
@@ -270,3 +153,11 @@ def index_from(file: BankFile, *, use_cells: bool) -> HalfIndex | None:
         coder = Coder(arrays["code_basis"], arrays["code_points"])
         codes = Codes(coder, arrays["codes"], cells.starts)
     return HalfIndex(arrays["directions"], copies, sketch=sketch, cells=cells, codes=codes)
+
+
+def direction_blocks(bank: TransitionBank, section: Section, distance: str) -> Iterator[Block]:
+    """Yield the transitions of a section, some thousands at a time."""
+    measure = get_distance(distance)
+    for rows, part in bank.pairs[section].blocks():
+        [moves] = transitions([measure], bank.table.vectors, prior=part.prior, current=part.current)
+        yield Block(rows, moves)

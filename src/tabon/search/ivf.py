@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon.encoders.protocol import Matrix
-from tabon.method.sentence_sets import Ids, Progress
+from tabon.method.sentence_sets import Ids
 from tabon.search.cell_scan import HalfMatrix, Run, runs_of, to_single
 
 SAMPLE_PER_CELL = 32
@@ -152,9 +152,7 @@ def nearest_cells(rows: Matrix, centroids: Matrix) -> NDArray[np.int32]:
     return found
 
 
-def cells_of(
-    rows: HalfMatrix, centroids: Matrix, progress: Progress | None
-) -> tuple[NDArray[np.int32], Matrix]:
+def cells_of(rows: HalfMatrix, centroids: Matrix) -> tuple[NDArray[np.int32], Matrix]:
     """Return a near cell of each stored row, block by block, and the mean of the rows of each cell.
 
     Not always the nearest: centroids are sorted into groups, and a row is compared with those of
@@ -168,8 +166,6 @@ def cells_of(
         single = to_single(rows[block])
         found[block] = _near_cells(single, centroids, heads, member)
         means += _sums(single, found[block], len(means))
-        if progress is not None:
-            progress(min(block.stop, len(rows)), len(rows))
     means /= np.maximum(1, np.bincount(found, minlength=len(means)))[:, None]
     return found, means.astype(np.float32)
 

@@ -7,7 +7,7 @@ the end. The entry is written last and names the collection, so a collection tha
 is half there is never asked.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from logging import NullHandler, getLogger
 from pathlib import Path
 from threading import RLock
@@ -68,7 +68,9 @@ class MilvusService:
         self.place = f"Milvus at {host}:{port}"
         self._address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         self._user = unquote(parts.username or "")
-        self._password = unquote(parts.password or "") or _password_in(options.get("passfile"))
+        self._password = unquote(parts.password or "")
+        if not self._password and "passfile" in options:
+            self._password = read_secret(Path(options["passfile"])).decode("utf-8", "replace")
         self._database = unquote(parts.path.strip("/"))
         self._client: Any = None
         self._counted: set[str] = set()  # collections that this connection found whole
@@ -83,21 +85,17 @@ class MilvusService:
             client.load_collection(FILLED_COLLECTION, timeout=SEARCH_TIMEOUT_S)
             found = self._entries(client, [name])
             filled = Filled.from_text(found[name]["facts"]) if name in found else None
-            if filled is None or (filled.rows and not self._is_flat(client, filled)):
+            if filled is None or not filled.rows:
+                return filled
+            if not client.has_collection(filled.table, timeout=ASK_TIMEOUT_S):
                 return None
+            index = client.describe_index(filled.table, "direction", timeout=ASK_TIMEOUT_S) or {}
+            if (index.get("index_type"), index.get("metric_type")) != ("FLAT", "IP"):
+                return None
+            client.load_collection(filled.table, timeout=FILL_TIMEOUT_S)
             return filled
 
         return self._ask(look)
-
-    def _is_flat(self, client: Any, filled: Filled) -> bool:  # noqa: ANN401
-        """Load a collection; False where it is gone or has another index."""
-        if not client.has_collection(filled.table, timeout=ASK_TIMEOUT_S):
-            return False
-        index = client.describe_index(filled.table, "direction", timeout=ASK_TIMEOUT_S) or {}
-        if index.get("index_type") != "FLAT" or index.get("metric_type") != "IP":
-            return False
-        client.load_collection(filled.table, timeout=FILL_TIMEOUT_S)
-        return True
 
     def layout(self, name: str, filled: Filled) -> bytes:
         """Return the bytes of a layout, put together from its pieces."""
@@ -150,9 +148,10 @@ class MilvusService:
             self._create(client, FILLED_COLLECTION, "piece", kind, 8 * PIECE_BYTES)
             self._index(client, FILLED_COLLECTION, "piece", "BIN_FLAT", "HAMMING")
         client.load_collection(FILLED_COLLECTION, timeout=FILL_TIMEOUT_S)
+        pieces = (layout[start : start + PIECE_BYTES] for start in range(0, len(layout), PIECE_BYTES))
         rows = [
-            {"key": _piece_key(filled.table, number), "facts": "", "piece": piece}
-            for number, piece in enumerate(_pieces(layout))
+            {"key": _piece_key(filled.table, number), "facts": "", "piece": piece.ljust(PIECE_BYTES, b"\0")}
+            for number, piece in enumerate(pieces)
         ]
         for start in range(0, len(rows), PIECES_AT_ONCE):
             client.insert(FILLED_COLLECTION, rows[start : start + PIECES_AT_ONCE], timeout=FILL_TIMEOUT_S)
@@ -237,20 +236,10 @@ class MilvusService:
         return {row["key"]: row for row in rows}
 
     def _ask(self, work: Callable[[Any], T]) -> T:
-        """Do something with a connection; a failure of it is one of ours."""
+        """Do something with the open connection, or a new one; a failure of it is one of ours."""
         with self._lock:
-            client = self._connected()
             try:
-                return work(client)
-            except (self._milvus.MilvusException, self._grpc.RpcError) as error:
-                self._drop()
-                raise ServiceLostError(f"{self.place} was lost ({self._reason(error)}); try again") from None
-
-    def _connected(self) -> Any:  # noqa: ANN401
-        """Return the open connection, or open one."""
-        if self._client is None:
-            try:
-                self._client = self._milvus.MilvusClient(
+                self._client = self._client or self._milvus.MilvusClient(
                     self._address,
                     user=self._user,
                     password=self._password,
@@ -262,14 +251,13 @@ class MilvusService:
                 raise ServiceLostError(
                     f"{self.place} cannot be reached ({self._reason(error)}); start it, or mend --search"
                 ) from None
-        return self._client
-
-    def _drop(self) -> None:
-        """Forget a connection that failed."""
-        self._counted.clear()
-        client, self._client = self._client, None
-        if client is not None:
-            client.close()
+            try:
+                return work(self._client)
+            except (self._milvus.MilvusException, self._grpc.RpcError) as error:
+                self._counted.clear()
+                lost, self._client = self._client, None
+                lost.close()
+                raise ServiceLostError(f"{self.place} was lost ({self._reason(error)}); try again") from None
 
     def _reason(self, error: Exception) -> str:
         """Return the first line of the server's or the client's own words, without the password."""
@@ -287,19 +275,6 @@ def _client_library() -> ModuleType:
     return library
 
 
-def _password_in(path: str | None) -> str:
-    """Return the password that a file holds; none where no file is named."""
-    return "" if path is None else read_secret(Path(path)).decode("utf-8", "replace")
-
-
 def _piece_key(table: str, number: int) -> str:
     """Return the key of a piece of a layout."""
     return f"{table}/{number}"
-
-
-def _pieces(data: bytes) -> Iterator[bytes]:
-    """Cut a layout into pieces; the last is filled up with zeros."""
-    return (
-        data[start : start + PIECE_BYTES].ljust(PIECE_BYTES, b"\0")
-        for start in range(0, len(data), PIECE_BYTES)
-    )

@@ -84,19 +84,15 @@ class PgvectorService:
                     copy.write(data)
                 copy.write(COPY_END)
             cursor.execute(f"ALTER TABLE {name} ADD PRIMARY KEY (key)")
-            self._enter(cursor, name, parts)
-
-    def _enter(self, cursor: Any, name: str, parts: Parts) -> None:  # noqa: ANN401
-        """Write down that a table is whole, and its layout."""
-        filled, layout = parts.finished(name)
-        cursor.execute(
-            f"CREATE TABLE IF NOT EXISTS {FILLED_TABLE} (name text PRIMARY KEY, facts text, layout bytea)"
-        )
-        cursor.execute(
-            f"INSERT INTO {FILLED_TABLE} VALUES (%s, %s, %s) ON CONFLICT (name) DO UPDATE "  # noqa: S608
-            "SET facts = excluded.facts, layout = excluded.layout",
-            [name, filled.as_text(), layout],
-        )
+            filled, layout = parts.finished(name)
+            cursor.execute(
+                f"CREATE TABLE IF NOT EXISTS {FILLED_TABLE} (name text PRIMARY KEY, facts text, layout bytea)"
+            )
+            cursor.execute(
+                f"INSERT INTO {FILLED_TABLE} VALUES (%s, %s, %s) ON CONFLICT (name) DO UPDATE "  # noqa: S608
+                "SET facts = excluded.facts, layout = excluded.layout",
+                [name, filled.as_text(), layout],
+            )
 
     def _need_extension(self, cursor: Any) -> None:  # noqa: ANN401
         """Switch pgvector on in this database, or say who can."""
@@ -145,32 +141,27 @@ class PgvectorService:
 
     @contextmanager
     def _cursor(self) -> Iterator[Any]:
-        """Open a transaction; a failure of the connection or the server is one of ours."""
+        """Open a transaction on the open connection, or a new one; what fails in it is an error of ours."""
         errors = self._psycopg
         with self._lock:
+            if self._connection is not None and self._connection.closed:
+                self._drop()
+            if self._connection is None:
+                try:
+                    self._connection = errors.connect(self._url, autocommit=True, **self._options)
+                except errors.Error as error:
+                    raise ServiceLostError(
+                        f"{self.place} cannot be reached ({self._reason(error)}); start it, or mend --search"
+                    ) from None
+                self._closing = finalize(self, self._connection.close)
             try:
-                connection = self._connected()
-                with connection.transaction(), connection.cursor(binary=True) as cursor:
+                with self._connection.transaction(), self._connection.cursor(binary=True) as cursor:
                     yield cursor
             except (errors.OperationalError, errors.InterfaceError) as error:
                 self._drop()
                 raise ServiceLostError(f"{self.place} was lost ({self._reason(error)}); try again") from None
             except errors.Error as error:
                 raise SearchServiceError(f"{self.place} refused: {self._reason(error)}") from None
-
-    def _connected(self) -> Any:  # noqa: ANN401
-        """Return the open connection, or open one."""
-        if self._connection is not None and self._connection.closed:
-            self._drop()
-        if self._connection is None:
-            try:
-                self._connection = self._psycopg.connect(self._url, autocommit=True, **self._options)
-            except self._psycopg.Error as error:
-                raise ServiceLostError(
-                    f"{self.place} cannot be reached ({self._reason(error)}); start it, or mend --search"
-                ) from None
-            self._closing = finalize(self, self._connection.close)
-        return self._connection
 
     def _drop(self) -> None:
         """Forget a connection that failed."""

@@ -9,9 +9,9 @@ to be farther away; where that cannot be proven, more is fetched.
 """
 
 import json
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from hashlib import blake2b, sha256
 from typing import Protocol, TypeVar
 from zlib import crc32
@@ -19,12 +19,14 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from tabon._internal.retry import Backoff, retry_blocking
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError, SearchServiceError, ServiceLostError
 from tabon.method.bank import SectionBank, TransitionBank, bank_transitions
 from tabon.method.distances import get_distance
 from tabon.method.nearest import ExactIndex, Neighbours, check_neighbours, pair_distances, rounding_slack
 from tabon.method.sentence_sets import Ids, Progress
+from tabon.search.repeats import Copies
 from tabon.text.reports import SECTIONS, Section
 
 FORMAT = 1
@@ -133,26 +135,17 @@ class Parts:
         for start in range(0, len(present), FILL_ROWS):
             rows = present[start : start + FILL_ROWS]
             found = bank_transitions(self._bank, self._section, self._distance, rows)
-            fresh = [
-                place
-                for place, zero in enumerate(found.zero)
-                if self._is_new(found.directions[place], zero=zero)
-            ]
+            fresh = []
+            for place, zero in enumerate(found.zero):
+                data, known = found.directions[place].tobytes(), len(self._number)
+                digest = blake2b(data, digest_size=16).digest()
+                self._numbers.append(-1 if zero else self._number.setdefault(digest, known))
+                if self._numbers[-1] == known:
+                    self._checks.append(crc32(data))
+                    fresh.append(place)
             self._on_progress(len(rows))
             if fresh:
                 yield np.ascontiguousarray(found.directions[fresh], dtype="<f4")
-
-    def _is_new(self, direction: Matrix, *, zero: bool) -> bool:
-        """Number a direction; say whether it is seen for the first time."""
-        if zero:
-            self._numbers.append(-1)
-            return False
-        data, known = direction.tobytes(), len(self._number)
-        self._numbers.append(self._number.setdefault(blake2b(data, digest_size=16).digest(), known))
-        if self._numbers[-1] < known:
-            return False
-        self._checks.append(crc32(data))
-        return True
 
     def finished(self, table: str) -> tuple[Filled, bytes]:
         """Return the facts and the layout, after the last block."""
@@ -238,8 +231,7 @@ class RemoteIndex:
         numbers = layout.numbers[layout.numbers >= 0]
         self._checks = layout.checks
         self._size = len(numbers)
-        self._copies = np.argsort(numbers, kind="stable")
-        self._starts = np.searchsorted(numbers[self._copies], np.arange(filled.rows + 1))
+        self._copies = Copies.of(numbers, filled.rows)
         self._slack = rounding_slack(filled.dimension)
 
     def __len__(self) -> int:
@@ -267,7 +259,7 @@ class RemoteIndex:
                 found, keys = self._read_all(asked, min(k, self._filled.rows))
                 bound = np.full(len(left), np.inf)
             else:
-                found, keys, bound = _patiently(lambda: self._candidates(asked, limit), self._patience_s)  # noqa: B023
+                found, keys, bound = _patiently(partial(self._candidates, asked, limit), self._patience_s)
             for place, near, of in zip(left, found, keys, strict=True):
                 distances[place], rows[place] = self._with_copies(near, of, k)
             left = left[bound <= distances[left, -1]]
@@ -341,7 +333,7 @@ class RemoteIndex:
         at_once = max(k, BYTES_AT_ONCE // (4 * self._filled.dimension))
         for start in range(0, self._filled.rows, at_once):
             piece = np.arange(start, min(start + at_once, self._filled.rows))
-            rows = _patiently(lambda: self._fetch(piece), self._patience_s)  # noqa: B023
+            rows = _patiently(partial(self._fetch, piece), self._patience_s)
             near = ExactIndex(rows).search(queries, min(k, len(piece)))
             distances = np.concatenate([distances, near.distances], axis=1)
             keys = np.concatenate([keys, start + near.rows], axis=1)
@@ -352,9 +344,7 @@ class RemoteIndex:
 
     def _with_copies(self, distances: Distances, keys: Ids, k: int) -> tuple[Distances, Ids]:
         """Replace each direction by the bank rows that have it; nearest first, ties by row."""
-        counts = self._starts[keys + 1] - self._starts[keys]
-        row = np.concatenate([self._copies[self._starts[key] : self._starts[key + 1]] for key in keys])
-        distance = np.repeat(distances, counts)
+        _, distance, row = self._copies.spread(keys, distances, keys)
         order = np.lexsort((row, distance))[:k]
         return distance[order], row[order]
 
@@ -366,12 +356,5 @@ def name_of(bank: TransitionBank, section: str, distance: str) -> str:
 
 def _patiently(work: Callable[[], T], patience_s: float) -> T:
     """Ask again while the service is lost, a little later each time, and then give up."""
-    deadline, wait = time.monotonic() + patience_s, 0.1
-    while True:
-        try:
-            return work()
-        except ServiceLostError:
-            if time.monotonic() + wait > deadline:
-                raise
-            time.sleep(wait)
-            wait = min(2.0 * wait, 2.0)
+    backoff = Backoff(first_wait=0.1, longest_wait=2.0, within=patience_s)
+    return retry_blocking(work, backoff, lambda error: isinstance(error, ServiceLostError))

@@ -1,8 +1,9 @@
-"""Rows that have been seen before, found by hashes and confirmed by their bytes.
+"""Equal rows: found by hashes, confirmed by their bytes, and stored once.
 
-Equal rows are stored once. A row that is taken for a new one although it is not
-costs its room and nothing else.
+A row that is taken for a new one although it is not costs its room and nothing else.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,32 @@ from tabon.search.cell_scan import HalfMatrix
 Hashes = NDArray[np.uint64]
 RECENT = 1 << 19  # hashes that are put in order with the others at once
 SEED = 7
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Copies:
+    """Which bank rows share a distinct row: those of row i are rows[starts[i] : starts[i + 1]], ascending."""
+
+    rows: Ids
+    starts: Ids
+
+    @classmethod
+    def of(cls, group: Ids, distinct: int) -> "Copies":
+        """Turn the distinct row of each bank row around."""
+        rows = np.argsort(group, kind="stable")
+        counts = np.bincount(group, minlength=distinct)
+        return cls(rows, np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)]))
+
+    def spread(
+        self, query: Ids, distance: NDArray[np.float64], distinct: Ids
+    ) -> tuple[Ids, NDArray[np.float64], Ids]:
+        """Replace each distinct row by the bank rows that are equal to it."""
+        starts = self.starts[distinct]
+        counts = self.starts[distinct + 1] - starts
+        ends = np.cumsum(counts)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
+        row = self.rows[np.repeat(starts, counts) + within]
+        return np.repeat(query, counts), np.repeat(distance, counts), row
 
 
 class _Table:
@@ -64,16 +91,12 @@ class SeenRows:
         fresh = np.full(len(block), -1, dtype=np.int32)
         fresh[new] = self._count + np.arange(len(new), dtype=np.int32)
         number = np.where(same, number, np.where(own, fresh[first[inverse]], fresh)).astype(np.int32)
-        self._remember(distinct[known < 0], fresh[first[known < 0]])
         self._count += len(new)
-        return number, new
-
-    def _remember(self, hashes: Hashes, numbers: NDArray[np.int32]) -> None:
-        """Add hashes; now and then the recent ones join the old."""
-        self._recent.insert(hashes, numbers)
+        self._recent.insert(distinct[known < 0], fresh[first[known < 0]])
         if len(self._recent) > RECENT:
             self._old.insert(self._recent.hashes, self._recent.numbers)
             self._recent = _Table()
+        return number, new
 
 
 def row_hashes(rows: HalfMatrix) -> Hashes:

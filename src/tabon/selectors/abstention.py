@@ -23,6 +23,7 @@ from tabon.method.bank import SectionBank, TransitionBank
 from tabon.method.nearest import ExactIndex
 from tabon.method.scoring import aggregate_distances, bank_neighbours
 from tabon.method.selection import Selection
+from tabon.method.signature import differences
 from tabon.method.transitions import Transitions
 from tabon.selectors import Selector
 from tabon.selectors.conformal import best_of_p, conformal_p
@@ -47,7 +48,12 @@ class Calibration:
         for row, selection in enumerate(selections):
             if selection.selected is None:
                 continue
-            self._check(selection)
+            if selection.signature != self.signature:
+                there, here = differences(self.signature, selection.signature)
+                raise BadInputError(
+                    f"the calibration was made with {there}, the selections with {here}; "
+                    "calibrate again with the same options"
+                )
             bank = self.source == "bank"
             usual = self.distances.get(sections_of(selection) if bank else kind_of(selection), ())
             if usual:
@@ -62,15 +68,6 @@ class Calibration:
             raise BadInputError(
                 f"{most} calibration cases cannot hold a rate of {rate}: the smallest p is 1/{most + 1}; "
                 "calibrate on more queries"
-            )
-
-    def _check(self, selection: Selection) -> None:
-        """Refuse picks that were made in another way."""
-        if selection.signature != self.signature:
-            there, here = (set(text.split("|")) for text in (self.signature, selection.signature))
-            raise BadInputError(
-                f"the calibration was made with {', '.join(sorted(there - here))}, the selections with "
-                f"{', '.join(sorted(here - there))}; calibrate again with the same options"
             )
 
 
@@ -135,7 +132,13 @@ def from_queries(selections: Sequence[Selection]) -> Calibration:
 def from_bank(selector: Selector) -> Calibration:
     """Calibrate on the bank: each transition's distance to those of all other patients."""
     bank = selector.bank
-    own = {section: _leave_patient_out(selector, section) for section in SECTIONS}
+    scorer = selector.scorer
+    if not isinstance(scorer, Transition) or selector.history:  # others say nothing of the bank's own
+        raise BadInputError(
+            "only the paper's method without --history calibrates on the bank; give --calibration FILE, "
+            "made with `tabon calibrate`"
+        )
+    own = {section: _leave_patient_out(bank, scorer, section) for section in SECTIONS}
     both = own["findings"] + own["impression"]
     usual = {"findings": own["findings"], "impression": own["impression"], "findings+impression": both}
     if not any(np.isfinite(values).any() for values in usual.values()):
@@ -151,19 +154,8 @@ def from_bank(selector: Selector) -> Calibration:
     )
 
 
-def _paper(selector: Selector) -> Transition:
-    """Return the paper's method; another one's distances say nothing of the bank's own transitions."""
-    if isinstance(selector.scorer, Transition) and not selector.history:
-        return selector.scorer
-    raise BadInputError(
-        "only the paper's method without --history calibrates on the bank; give --calibration FILE, "
-        "made with `tabon calibrate`"
-    )
-
-
-def _leave_patient_out(selector: Selector, section: Section) -> Array:
+def _leave_patient_out(bank: TransitionBank, scorer: Transition, section: Section) -> Array:
     """Return each bank row's distance to the rows of other patients; NaN where there are too few."""
-    bank, scorer = selector.bank, _paper(selector)
     part = bank.section(section, scorer.distance)
     distances = np.full(len(bank), np.nan)
     if len(part) == 0:

@@ -62,7 +62,12 @@ def shortest(bank: TransitionBank, variant: str) -> Plain:
 def first(bank: TransitionBank, variant: str) -> Plain:
     """Return the rule that takes drafts as they come."""
     del bank
-    return Plain(_without_variants("first", variant), lambda batch, _: _places(batch))
+
+    def places(batch: Batch, _: Section) -> Distances:
+        found: Distances = (np.arange(len(batch.drafts)) - batch.starts[batch.owner]).astype(np.float64)
+        return found
+
+    return Plain(_without_variants("first", variant), places)
 
 
 def random(bank: TransitionBank, variant: str) -> Plain:
@@ -71,7 +76,13 @@ def random(bank: TransitionBank, variant: str) -> Plain:
     if not (variant or "0").isdecimal():
         raise BadInputError(f"random takes a whole number as its seed, got {variant!r}; say random:0")
     seed = int(variant or 0)
-    return Plain(f"random:{seed}", lambda batch, _: _by_query(batch, lambda query: _draws(query, seed)))
+
+    def draws(query: Query) -> Distances:  # in [0, 1); other queries have no say
+        identity = sha256(query.id.encode("utf-8", "surrogatepass")).digest()
+        rng = np.random.default_rng([seed, int.from_bytes(identity, "big")])
+        return rng.random(len(query.candidates))
+
+    return Plain(f"random:{seed}", lambda batch, _: _by_query(batch, draws))
 
 
 def log_probability(bank: TransitionBank, variant: str) -> Plain:
@@ -99,22 +110,9 @@ def _words(batch: Batch, section: Section) -> Distances:
     return np.array(counts, dtype=np.float64)
 
 
-def _places(batch: Batch) -> Distances:
-    """Return each draft's place among those of its query, from 0."""
-    places: Distances = (np.arange(len(batch.drafts)) - batch.starts[batch.owner]).astype(np.float64)
-    return places
-
-
 def _by_query(batch: Batch, values: Callable[[Query], Distances]) -> Distances:
     """Put the values of each query's drafts one after another."""
     return np.concatenate([np.zeros(0), *map(values, batch.queries)])
-
-
-def _draws(query: Query, seed: int) -> Distances:
-    """Draw a number in [0, 1) for each draft; other queries have no say."""
-    identity = sha256(query.id.encode("utf-8", "surrogatepass")).digest()
-    rng = np.random.default_rng([seed, int.from_bytes(identity, "big")])
-    return rng.random(len(query.candidates))
 
 
 def _log_probabilities(query: Query) -> Distances:

@@ -45,9 +45,12 @@ class Consensus:
 
         The part `agreement` is 1 - the distance; a draft alone has none.
         """
-        groups = _groups(batch, section)
+        there = batch.has_draft(section)
+        queries = (np.arange(*batch.starts[query : query + 2]) for query in range(len(batch.queries)))
+        groups = [drafts[there[drafts]] for drafts in queries]
         pairs = [_pairs(group, symmetric=self.measure.symmetric) for group in groups]
-        rows, columns = (_joined([pair[side] for pair in pairs]) for side in (0, 1))
+        none = np.zeros(0, dtype=np.int64)
+        rows, columns = (np.concatenate([none, *(pair[side] for pair in pairs)]) for side in (0, 1))
         drafts = draft_sections(batch, section)
         found = self.measure.between(drafts, rows, drafts, columns)
         distances, agreement = np.full((2, len(batch.drafts)), np.nan)
@@ -81,13 +84,6 @@ def mean_to_others(square: Distances) -> Distances:
     return means
 
 
-def _groups(batch: Batch, section: Section) -> list[Ids]:
-    """Return the drafts of each query that have the section."""
-    there = batch.has_draft(section)
-    rows = (np.arange(*batch.starts[query : query + 2]) for query in range(len(batch.queries)))
-    return [group[there[group]] for group in rows]
-
-
 def _pairs(group: Ids, *, symmetric: bool) -> tuple[Ids, Ids]:
     """Return the ordered pairs of different drafts, row by row; only j > i where both ways are the same."""
     apart = ~np.eye(len(group), dtype=bool)
@@ -104,8 +100,3 @@ def _square(found: Distances, count: int) -> Distances:
         return square
     square[np.triu(apart)] = found
     return square + square.T
-
-
-def _joined(arrays: list[Ids]) -> Ids:
-    """Put arrays of numbers together; none is fine."""
-    return np.concatenate([np.zeros(0, dtype=np.int64), *arrays])

@@ -74,11 +74,12 @@ def mode_distances(texts: list[str]) -> tuple[Distances, Distances]:
     >>> mode_distances(["No edema.", "No edema.", "New mass."])[0].tolist()
     [0.0, 0.0, 1.0]
     """
-    words = [_words(text) for text in texts]
+    words = [tuple(re.findall(r"\w+", text.lower())) for text in texts]
     order = sorted(range(len(texts)), key=words.__getitem__)
     graph = similarity_graph([grams(words[place]) for place in order])
     cluster = dominant_cluster(graph, np.arange(len(texts)))
-    to_centres = 1.0 - _with_itself(graph)[:, _centres(graph, cluster)] / len(ORDERS)
+    own = len(ORDERS) * np.eye(len(graph))  # each text is wholly like itself
+    to_centres = 1.0 - (graph + own)[:, _centres(graph, cluster)] / len(ORDERS)
     distances, inside = np.empty((2, len(texts)))
     distances[order] = to_centres.min(axis=1, initial=1.0)
     members = {words[order[place]] for place in cluster}
@@ -128,7 +129,7 @@ def dominant_cluster(graph: Graph, members: Ids) -> Ids:
     if conductance(inner, positive) > HIGHEST_CONDUCTANCE:
         return members
     halves = [members[positive], members[~positive]]
-    larger = max(halves, key=lambda half: (len(half), _inside(graph, half)))
+    larger = max(halves, key=lambda half: (len(half), float(graph[np.ix_(half, half)].sum())))
     return dominant_cluster(graph, larger)
 
 
@@ -156,21 +157,6 @@ def conductance(graph: Graph, side: NDArray[np.bool_]) -> float:
     volumes = graph[side].sum(), graph[~side].sum()
     across = graph[side][:, ~side].sum()
     return float(across / min(volumes)) if min(volumes) > 0 else 0.0
-
-
-def _words(text: str) -> tuple[str, ...]:
-    """Return the words of a text in small letters."""
-    return tuple(re.findall(r"\w+", text.lower()))
-
-
-def _with_itself(graph: Graph) -> Graph:
-    """Return the graph with each text wholly like itself."""
-    return graph + len(ORDERS) * np.eye(len(graph))
-
-
-def _inside(graph: Graph, members: Ids) -> float:
-    """Return the similarity among members."""
-    return float(graph[np.ix_(members, members)].sum())
 
 
 def _centres(graph: Graph, cluster: Ids) -> Ids:

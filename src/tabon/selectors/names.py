@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from tabon._internal.registry import lookup
 from tabon.errors import BadInputError
@@ -42,20 +42,15 @@ def load_scorer(scorer: str | Scorer, bank: TransitionBank, **options: Any) -> S
         UnknownNameError: there is no such selector or variant.
         BadInputError: a setting does not count for this scorer.
     """
-    if not isinstance(scorer, str):
-        return _with(scorer, scorer.name, options)
-    kind, _, variant = scorer.partition(":")
-    found: Scorer = lookup("selector", {**SELECTORS, PAPER: SELECTORS["transition"]}, kind)(bank, variant)
-    named = {"distance", "aggregate"} & options.keys() if variant else set()
-    for option in named:
-        raise BadInputError(
-            f"{OPTIONS[option]} does not count beside {scorer}, which names it; leave one out"
-        )
-    return _with(found, scorer, options)
-
-
-def _with(scorer: Scorer, name: str, options: Mapping[str, Any]) -> Scorer:
-    """Return a scorer with other settings; one that it does not have is refused."""
+    name = scorer if isinstance(scorer, str) else scorer.name
+    kind, _, variant = name.partition(":")
+    if isinstance(scorer, str):
+        make = lookup("selector", {**SELECTORS, PAPER: SELECTORS["transition"]}, kind)
+        scorer = cast("Scorer", make(bank, variant))
+        for option in {"distance", "aggregate"} & options.keys() if variant else ():
+            raise BadInputError(
+                f"{OPTIONS[option]} does not count beside {name}, which names it; leave one out"
+            )
     known: set[str] = {field.name for field in fields(scorer)} if is_dataclass(scorer) else set()
     for option in options.keys() - (known & OPTIONS.keys()):
         raise BadInputError(

@@ -22,7 +22,7 @@ from tabon.method.scoring import aggregate_distances
 from tabon.method.selection import Neighbour
 from tabon.method.sentence_sets import Ids
 from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import Distances, Scores
+from tabon.selectors.scorer import Scores
 from tabon.selectors.set_distances.distances import unit_means
 from tabon.selectors.similarity import Sections, TextDistance, load_distance, written_sections
 from tabon.text.reports import SECTIONS, Section
@@ -74,7 +74,7 @@ class NextVisit:
         """
         distances, nearest, priors = np.full((3, len(batch.drafts)), np.nan)
         cited: list[tuple[Neighbour, ...]] = [()] * len(batch.drafts)
-        rows = np.flatnonzero(batch.has_draft(section) & batch.has_prior(section))
+        rows = batch.comparable(section)
         bank = self._banks[section]
         if bank is not None and len(rows):
             asked, query = np.unique(batch.owner[rows], return_inverse=True)
@@ -88,32 +88,25 @@ class NextVisit:
             nearest[rows] = measured.min(axis=1)
             priors[rows] = aggregate_distances(found.distances, "knn")[query]
             for row, transitions, values in zip(rows.tolist(), next_rows, measured, strict=True):
-                cited[row] = self._cited(transitions, values)
+                cited[row] = tuple(  # nearest first, ties by bank row
+                    Neighbour(int(transitions[place]), float(values[place]), self.bank.provenance)
+                    for place in np.lexsort((transitions, values))
+                )
         return Scores(distances, {"nearest-next": nearest, "prior-distance": priors}, tuple(cited))
 
     @cached_property
     def _banks(self) -> Mapping[Section, _NextVisits | None]:
         """Return each section's bank; None where no transition has it on both sides."""
-        return {section: _next_visits(self.bank, section) for section in SECTIONS}
-
-    def _cited(self, transitions: Ids, values: Distances) -> tuple[Neighbour, ...]:
-        """Return transitions with their distances, nearest first, ties by bank row."""
-        return tuple(
-            Neighbour(int(transitions[place]), float(values[place]), self.bank.provenance)
-            for place in np.lexsort((transitions, values))
-        )
+        banks: dict[Section, _NextVisits | None] = dict.fromkeys(SECTIONS)
+        for section, pairs in self.bank.pairs.items():
+            present = pairs.present()
+            if len(present):
+                index = ExactIndex(unit_means(self.bank.table.vectors, pairs.prior.take(present)))
+                current = written_sections(self.bank.table, pairs.current)
+                banks[section] = _NextVisits(index, present, current)
+        return banks
 
 
 def load(bank: TransitionBank, variant: str) -> NextVisit:
     """Return the next visit under a set distance or a score; Chamfer where none is named."""
     return NextVisit(bank, load_distance(variant or DEFAULT))
-
-
-def _next_visits(bank: TransitionBank, section: Section) -> _NextVisits | None:
-    """Lay one section's priors out for search."""
-    pairs = bank.pairs[section]
-    present = pairs.present()
-    if len(present) == 0:
-        return None
-    index = ExactIndex(unit_means(bank.table.vectors, pairs.prior.take(present)))
-    return _NextVisits(index, present, written_sections(bank.table, pairs.current))

@@ -1,8 +1,9 @@
 """Queries after one embedding pass: every selector works from this and from the bank."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from tabon.encoders.sentence_store import SentenceStore
 from tabon.method.bank import TransitionBank
 from tabon.method.sentence_sets import Ids, RaggedSets, SentenceTable, embed
 from tabon.text.records import Query
-from tabon.text.reports import SECTIONS, Report, Section
+from tabon.text.reports import SECTIONS, Section
 from tabon.text.sentences import split_sentences
 
 Sentences = tuple[str, ...]
@@ -23,19 +24,16 @@ class Batch:
     """Many queries, their sentences and one table of embeddings.
 
     Drafts of all queries stand one after another; `owner` says whose each is.
+    Where every prior counts, a query stands there once for each of them.
     """
 
     queries: tuple[Query, ...]
+    places: tuple[range, ...]  # of each query that was asked, among `queries`; its newest prior is the last
     priors: tuple[Sections, ...]  # sentences of each query's newest prior; empty where there is none
     drafts: tuple[Sections, ...]  # sentences of every draft
+    starts: Ids  # where the drafts of each of `queries` begin, and the end
     owner: Ids  # the query of each draft
     table: SentenceTable
-
-    @cached_property
-    def starts(self) -> Ids:
-        """Return where each query's drafts begin, and the end."""
-        counts = [len(query.candidates) for query in self.queries]
-        return np.cumsum([0, *counts], dtype=np.int64)
 
     @cached_property
     def prior_sets(self) -> dict[Section, RaggedSets]:
@@ -59,6 +57,10 @@ class Batch:
         """Say which drafts' priors have a sentence in the section, (drafts,)."""
         return (self.prior_sets[section].lengths > 0)[self.owner]
 
+    def comparable(self, section: Section) -> Ids:
+        """Return the drafts that have the section and whose prior has it too."""
+        return np.flatnonzero(self.has_draft(section) & self.has_prior(section))
+
     def draft_text(self, draft: int, section: Section) -> str:
         """Return a draft's section as its generator wrote it."""
         query = int(self.owner[draft])
@@ -69,28 +71,43 @@ class Batch:
         return self.queries[query].prior.section(section)
 
 
-def make_batch(
-    queries: Sequence[Query], bank: TransitionBank, encoder: Encoder, store: SentenceStore | None = None
+def make_batch(  # each is named
+    queries: Sequence[Query],
+    bank: TransitionBank | None,
+    encoder: Encoder,
+    store: SentenceStore | None = None,
+    *,
+    each_prior: bool = False,
+    split: Callable[[str], Sentences] = split_sentences,
 ) -> Batch:
-    """Split every report into sentences and embed each distinct one once."""
-    priors = tuple(_sections(query.prior) for query in queries)
-    drafts = tuple(_sections(draft) for query in queries for draft in query.candidates)
-    texts = {text for report in (*priors, *drafts) for section in report.values() for text in section}
-    table = embed(texts, encoder, known=bank.known_sentences, store=store)
-    owner = np.repeat(np.arange(len(queries)), [len(query.candidates) for query in queries])
-    return Batch(tuple(queries), priors, drafts, owner.astype(np.int64), table)
+    """Split every report into sentences and embed each distinct one once.
 
-
-def one_prior_each(queries: Sequence[Query]) -> Iterator[Query]:
-    """Yield each query once for each of its priors, newest last; once where it has none."""
-    for query in queries:
-        if len(query.priors) <= 1:
-            yield query
-        else:
-            for prior in query.priors:
-                yield replace(query, priors=(prior,))
-
-
-def _sections(report: Report) -> dict[Section, Sentences]:
-    """Split both sections of a report."""
-    return {section: split_sentences(report.section(section)) for section in SECTIONS}
+    Args:
+        queries: what is asked.
+        bank: whose sentences are known already.
+        encoder: the bank's.
+        store: embeddings on disk.
+        each_prior: ask each query once for each of its priors; else of the newest alone.
+        split: what cuts a section.
+    """
+    counts = [max(1, len(query.priors)) if each_prior else 1 for query in queries]
+    asked = [
+        replace(query, priors=query.priors[prior : prior + 1]) if each_prior else query
+        for query, count in zip(queries, counts, strict=True)
+        for prior in range(count)
+    ]
+    reports = [query.prior for query in asked] + [draft for query in asked for draft in query.candidates]
+    cut = [{name: split(report.section(name)) for name in SECTIONS} for report in reports]
+    texts = {text for report in cut for section in report.values() for text in section}
+    table = embed(texts, encoder, known=None if bank is None else bank.known_sentences, store=store)
+    drafts = [len(query.candidates) for query in asked]
+    ends = np.cumsum([0, *counts]).tolist()
+    return Batch(
+        queries=tuple(asked),
+        places=tuple(range(*pair) for pair in pairwise(ends)),
+        priors=tuple(cut[: len(asked)]),
+        drafts=tuple(cut[len(asked) :]),
+        starts=np.cumsum([0, *drafts], dtype=np.int64),
+        owner=np.repeat(np.arange(len(asked), dtype=np.int64), drafts),
+        table=table,
+    )

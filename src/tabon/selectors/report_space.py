@@ -61,13 +61,14 @@ class ReportSpace:
         sets = batch.draft_sets[section]
         distances = np.full(len(sets), np.nan)
         nearest: list[tuple[Neighbour, ...]] = [()] * len(sets)
-        index, asked = self._index(section), np.flatnonzero(sets.lengths > 0)
+        index, asked = self._indexes[section], np.flatnonzero(sets.lengths > 0)
         if index is not None and len(asked):
             found = index.search(batch.table.vectors, sets.take(asked), min(self._k, len(index)))
             distances[asked] = aggregate_distances(found.distances, self.aggregate)
             rows = self._rows(section)[found.rows]
             for draft, row, distance in zip(asked.tolist(), rows, found.distances, strict=True):
-                nearest[draft] = self._neighbours(row, distance)
+                pairs = zip(row.tolist(), distance.tolist(), strict=True)
+                nearest[draft] = tuple(Neighbour(*pair, self.bank.provenance) for pair in pairs)
         return Scores(distances=distances, nearest=tuple(nearest), worst=WORST)
 
     @property
@@ -79,26 +80,15 @@ class ReportSpace:
         """Return the bank rows whose current report has the section."""
         return np.flatnonzero(self.bank.pairs[section].current.lengths > 0)
 
-    def _index(self, section: Section) -> SetIndex | None:
-        """Return a section's training reports; None where no report has the section."""
-        return self._indexes[section]
-
     @cached_property
     def _indexes(self) -> Mapping[Section, SetIndex | None]:
-        """Lay the training reports out, once."""
+        """Return each section's training reports, laid out once; None where no report has the section."""
         sets = {name: self.bank.pairs[name].current.take(self._rows(name)) for name in SECTIONS}
         vectors = self.bank.table.vectors
         return {
             name: SetIndex(self.set_distance, vectors, found) if len(found) else None
             for name, found in sets.items()
         }
-
-    def _neighbours(self, rows: Ids, distances: np.ndarray) -> tuple[Neighbour, ...]:
-        """Name the transitions whose current reports are nearest."""
-        return tuple(
-            Neighbour(row, distance, self.bank.provenance)
-            for row, distance in zip(rows.tolist(), distances.tolist(), strict=True)
-        )
 
 
 def load(bank: TransitionBank, variant: str) -> ReportSpace:

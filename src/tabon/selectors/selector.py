@@ -5,10 +5,8 @@ that cannot be compared, several priors, ties, and when nothing is chosen.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +16,10 @@ from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, EncoderError
 from tabon.method.bank import TransitionBank
 from tabon.method.scoring import Aggregate, ZeroPolicy
-from tabon.method.selection import EMPTY_POLICY, SectionDistances, Selection, select
+from tabon.method.selection import EMPTY_POLICY, Note, SectionDistances, Selection, select
 from tabon.method.signature import Fingerprint, Signature
 from tabon.selectors.names import load_scorer
-from tabon.selectors.prepared import Batch, make_batch, one_prior_each
+from tabon.selectors.prepared import Batch, make_batch
 from tabon.selectors.scorer import Distances, Scorer, Scores
 from tabon.selectors.transition import Transition
 from tabon.selectors.weights import who
@@ -30,16 +28,6 @@ from tabon.text.reports import SECTIONS, Report, Section, report_from_record
 
 LONG_SECTION = 20_000  # characters; longer than any real section
 LONGEST_NAME = 100  # characters of an encoder's name that a message repeats
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """One query's drafts in one section; NaN where a draft cannot be compared."""
-
-    distances: Distances
-    parts: Mapping[str, Distances]
-    scores: Scores
-    rows: range  # of its newest prior's drafts in the batch
 
 
 class Selector:
@@ -104,17 +92,28 @@ class Selector:
 
     def select_many(self, queries: Sequence[Query]) -> list[Selection]:
         """Choose for many queries at once; each result is as if it had been asked alone."""
-        asked = list(one_prior_each(queries)) if self.history else list(queries)
-        batch = self.batch(asked)
-        scored = {section: self.scorer.score(batch, section) for section in SECTIONS}
-        return [
-            self._choose(query, batch, places, scored)
-            for query, places in zip(queries, _places(queries, asked), strict=True)
-        ]
+        return self.choose(self.batch(queries))
 
     def batch(self, queries: Sequence[Query]) -> Batch:
-        """Split and embed the reports of some queries."""
-        return make_batch(queries, self.bank, self.encoder, self.store)
+        """Split and embed the reports of some queries: of every prior where history counts."""
+        return make_batch(queries, self.bank, self.encoder, self.store, each_prior=self.history > 0)
+
+    def choose(self, batch: Batch) -> list[Selection]:
+        """Choose for each query of a batch (eq. 11-12), or say why nothing is chosen."""
+        scored = {section: self.scorer.score(batch, section) for section in SECTIONS}
+        found = []
+        for places in batch.places:
+            notes = tuple(self._notes(batch, places, scored))
+            reason = self._reason_to_abstain(batch, places)
+            if reason is None:
+                compared = ((name, self._compared(batch, places, scores)) for name, scores in scored.items())
+                sections = {name: part for name, part in compared if part is not None}
+                found.append(select(sections, flags=notes, signature=self.signature))
+            else:
+                found.append(
+                    Selection(selected=None, flags=notes, abstained=reason, signature=self.signature)
+                )
+        return found
 
     @cached_property
     def signature(self) -> str:
@@ -136,44 +135,38 @@ class Selector:
         parts = {"selector": self.scorer.name, **self.scorer.settings, **history, **known, **last}
         return "|".join(f"{name}:{value}" for name, value in parts.items())
 
-    def _choose(
-        self, query: Query, batch: Batch, places: Sequence[int], scored: Mapping[Section, Scores]
-    ) -> Selection:
-        """Put one query's sections together (eq. 11-12), or say why nothing is chosen."""
-        flags = tuple(self._flags(query, batch, places, scored))
-        reason = self._reason_to_abstain(query, batch, places)
-        if reason is not None:
-            return Selection(selected=None, flags=flags, abstained=reason, signature=self.signature)
-        judged = {name: self._judge(batch, places, scores) for name, scores in scored.items()}
-        sections = {
-            name: _section_distances(part)
-            for name, part in judged.items()
-            if not np.isnan(part.distances).all()
-        }
-        if not sections:
-            return Selection(
-                selected=None, flags=flags, abstained="nothing-to-compare", signature=self.signature
-            )
-        return select(sections, flags=flags, signature=self.signature)
+    def _compared(self, batch: Batch, places: range, scores: Scores) -> SectionDistances | None:
+        """Return one query's distances in one section; None where no draft can be compared.
 
-    def _judge(self, batch: Batch, places: Sequence[int], scores: Scores) -> _Judged:
-        """Weigh a query's priors by how new they are; those without a value are left out."""
-        rows = batch.rows(places[-1])
-        ages = np.arange(len(places), dtype=np.float64)[::-1]
-        weights: Distances = np.power(self.history, ages) if len(places) > 1 else np.ones(1)
-        stacks = [batch.rows(place) for place in places]
-        distances = _weighted(weights, [scores.distances[list(row)] for row in stacks])
+        Priors count by how new they are. A draft that lacks the section is behind all that have it.
+        """
+        weights = np.power(self.history, np.arange(len(places), dtype=np.float64)[::-1])
+        rows = [list(batch.rows(place)) for place in places]
+        distances = _weighted(weights, [scores.distances[each] for each in rows])
+        known = ~np.isnan(distances)
+        if not known.any():
+            return None
+        behind = 1.0 + float(distances[known].max()) if scores.worst is None else scores.worst
         parts = {
-            name: _weighted(weights, [values[list(row)] for row in stacks])
-            for name, values in scores.parts.items()
+            name: _weighted(weights, [values[each] for each in rows]) for name, values in scores.parts.items()
         }
-        return _Judged(distances, parts, scores, rows)
+        return SectionDistances(
+            distances=tuple(np.where(known, distances, behind).tolist()),
+            nearest=tuple(scores.nearest[row] if scores.nearest else () for row in rows[-1]),
+            parts={
+                name: tuple(None if np.isnan(value) else float(value) for value in values)
+                for name, values in parts.items()
+            },
+            compared=tuple(known.tolist()),
+        )
 
-    def _reason_to_abstain(self, query: Query, batch: Batch, places: Sequence[int]) -> str | None:
+    def _reason_to_abstain(self, batch: Batch, places: range) -> str | None:
         """Return why a query cannot be answered, before any distance is looked at."""
+        query = batch.queries[places[-1]]
         if query.patient in self.bank.patients and not self._allow_bank_patients:
             return "patient-in-bank"
-        if who(query) in getattr(self.scorer, "trained_on", ()):
+        trained_on = getattr(self.scorer, "trained_on", ())
+        if trained_on and who(query) in trained_on:
             return "trained-on"
         if not query.candidates:
             return "no-drafts"
@@ -182,39 +175,28 @@ class Selector:
         drafts = [batch.drafts[row] for row in batch.rows(places[-1])]
         return None if any(any(draft.values()) for draft in drafts) else "all-drafts-empty"
 
-    def _flags(
-        self, query: Query, batch: Batch, places: Sequence[int], scored: Mapping[Section, Scores]
-    ) -> Iterator[str]:
-        """Yield what a reader should know, as kind:section or kind:section:draft."""
-        rows = batch.rows(places[-1])
+    def _notes(self, batch: Batch, places: range, scored: Mapping[Section, Scores]) -> Iterator[Note]:
+        """Yield what a reader should know."""
+        query, rows = batch.queries[places[-1]], batch.rows(places[-1])
         for section, scores in scored.items():
             if self.scorer.needs_prior and not any(batch.priors[place][section] for place in places):
-                yield f"prior-lacks:{section}"
+                yield Note("prior-lacks", section)
             elif scores.bank_is_empty and any(batch.drafts[row][section] for row in rows):
-                yield f"bank-lacks:{section}"
+                yield Note("bank-lacks", section)
             if len(query.prior.section(section)) > LONG_SECTION:
-                yield f"long-section:{section}"
+                yield Note("long-section", section)
             for number, row in enumerate(rows):
                 if not batch.drafts[row][section]:
-                    yield f"draft-lacks:{section}:{number}"
+                    yield Note("draft-lacks", section, number)
                 if len(query.candidates[number].section(section)) > LONG_SECTION:
-                    yield f"long-section:{section}:{number}"
-            yield from (f"no-change:{section}:{row - rows.start}" for row in rows if row in scores.unchanged)
+                    yield Note("long-section", section, number)
+            changeless = (number for number, row in enumerate(rows) if row in scores.unchanged)
+            yield from (Note("no-change", section, number) for number in changeless)
 
 
 def _report(value: Report | str) -> Report:
     """Take a report as it is, or read it from text or a record."""
     return value if isinstance(value, Report) else report_from_record(value)
-
-
-def _places(queries: Sequence[Query], asked: Sequence[Query]) -> Iterator[list[int]]:
-    """Yield where in the batch each query stands, once for each prior, newest last."""
-    if len(queries) == len(asked):
-        yield from ([place] for place in range(len(queries)))
-        return
-    owners = [row for row, query in enumerate(queries) for _ in range(max(1, len(query.priors)))]
-    for _, group in groupby(enumerate(owners), key=lambda pair: pair[1]):
-        yield [place for place, _ in group]
 
 
 def _weighted(weights: Distances, rows: Sequence[Distances]) -> Distances:
@@ -227,23 +209,6 @@ def _weighted(weights: Distances, rows: Sequence[Distances]) -> Distances:
     sums: Distances = (np.where(np.isnan(stack), 0.0, stack) * there).sum(axis=0)
     means: Distances = np.divide(sums, total, out=np.full(len(sums), np.nan), where=total > 0)
     return means
-
-
-def _section_distances(judged: _Judged) -> SectionDistances:
-    """Give drafts that lack the section a distance behind all that have it."""
-    known = ~np.isnan(judged.distances)
-    worst = judged.scores.worst
-    behind = 1.0 + float(judged.distances[known].max()) if worst is None else worst
-    nearest = judged.scores.nearest
-    return SectionDistances(
-        distances=tuple(np.where(known, judged.distances, behind).tolist()),
-        nearest=tuple(nearest[row] if nearest else () for row in judged.rows),
-        parts={
-            name: tuple(None if np.isnan(value) else float(value) for value in values)
-            for name, values in judged.parts.items()
-        },
-        compared=tuple(known.tolist()),
-    )
 
 
 def bank_encoder(

@@ -15,6 +15,7 @@ from tabon.search import open_search
 from tabon.selectors import Selector
 from tabon.selectors.abstention import Calibration, abstaining, from_bank
 from tabon.selectors.names import PAPER
+from tabon.selectors.prepared import Batch
 from tabon.selectors.scorer import AnySelector
 from tabon.text.records import BadLine, Query
 
@@ -51,15 +52,14 @@ class AbstainingSelector:
 
     def select_many(self, queries: Sequence[Query], /) -> list[Selection]:
         """Choose, or abstain."""
-        return abstaining(self._selector.select_many(queries), self._calibration, self._rate)
+        return self.choose(self._selector.batch(queries))
+
+    def choose(self, batch: Batch) -> list[Selection]:
+        """Choose for each query of a batch, or abstain."""
+        return abstaining(self._selector.choose(batch), self._calibration, self._rate)
 
 
-def abstaining_selector(bank: TransitionBank, settings: SelectionSettings) -> AnySelector:
-    """Return the selector that the settings name, which may abstain."""
-    return may_abstain(make_selector(bank, settings), settings)
-
-
-def may_abstain(selector: Selector, settings: SelectionSettings) -> AnySelector:
+def may_abstain(selector: Selector, settings: SelectionSettings) -> Selector | AbstainingSelector:
     """Return a selector that abstains where the settings ask for that."""
     if settings.abstain is None and settings.calibration is None:
         return selector
@@ -98,18 +98,13 @@ def in_batches(queries: Iterator[Query | BadLine], size: int) -> Iterator[list[Q
     characters = 0
     for query in queries:
         batch.append(query)
-        characters += _characters(query) if isinstance(query, Query) else 0
+        reports = (*query.priors, *query.candidates) if isinstance(query, Query) else ()
+        characters += sum(len(report.findings) + len(report.impression) for report in reports)
         if len(batch) == size or characters > CHARACTERS_AT_ONCE:
             yield batch
             batch, characters = [], 0
     if batch:
         yield batch
-
-
-def _characters(query: Query) -> int:
-    """Count what is compared: the embeddings of a batch are all in memory."""
-    reports = (*query.priors, *query.candidates)
-    return sum(len(report.findings) + len(report.impression) for report in reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +118,19 @@ class Answered:
 
 def answer(selector: AnySelector, batch: Sequence[Query | BadLine]) -> Answered:
     """Answer a batch of queries; one that cannot be answered does not stop the others."""
-    complaints = [_refusal(line) for line in batch if isinstance(line, BadLine)]
+    complaints = [
+        f"line {line.number}{'' if line.id is None else f', query {line.id!r}'}: {line.message}"
+        for line in batch
+        if isinstance(line, BadLine)
+    ]
     lines = []
     for query, found in _answers(selector, [query for query in batch if isinstance(query, Query)]):
+        reason: object = found
         if isinstance(found, Selection):
             lines.append(json.dumps({**query.facts, **found.as_record(query.id)}).encode() + b"\n")
-        complaints += _complaint(query, found)
+            abstained = None if found.abstained == "implausible" else found.abstained  # that is an answer
+            reason = None if abstained is None else ABSTENTIONS[abstained]
+        complaints += [] if reason is None else [f"query {query.id!r}: {reason}"]
     return Answered(b"".join(lines), tuple(complaints), len(batch))
 
 
@@ -144,17 +146,3 @@ def _answers(selector: AnySelector, queries: list[Query]) -> Iterator[tuple[Quer
             yield from _answers(selector, [query])
     else:
         yield from zip(queries, selections, strict=True)
-
-
-def _refusal(line: BadLine) -> str:
-    """Name a line that could not be read."""
-    query = "" if line.id is None else f", query {line.id!r}"
-    return f"line {line.number}{query}: {line.message}"
-
-
-def _complaint(query: Query, found: Selection | Failure) -> list[str]:
-    """Name a query that has no answer; abstaining is an answer."""
-    if isinstance(found, Selection) and found.abstained in (None, "implausible"):
-        return []
-    reason = ABSTENTIONS[found.abstained or ""] if isinstance(found, Selection) else found
-    return [f"query {query.id!r}: {reason}"]

@@ -104,21 +104,18 @@ class ScoreDistance:
 
     def between(self, drafts: Sections, rows: Ids, others: Sections, columns: Ids) -> Distances:
         """Return 1 - score of each pair; a distinct pair is measured once in a batch."""
-        batches = [self._measured(drafts, left, others, right) for left, right in _batches(rows, columns)]
-        return np.concatenate([np.zeros(0), *batches])
-
-    def _measured(self, drafts: Sections, rows: Ids, others: Sections, columns: Ids) -> Distances:
-        """Measure one batch: all of it in one call, so that a metric reads each text once."""
-        candidates = {row: drafts.text(row) for row in set(rows.tolist())}
-        references = {column: others.text(column) for column in set(columns.tolist())}
-        place: dict[Pair, int] = {}
-        places = [
-            place.setdefault(Pair(reference=references[column], candidate=candidates[row]), len(place))
-            for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
-        ]
-        values = self.measured.value(self.metric.measure(list(place)), np.ones(len(place)))
-        distances: Distances = 1.0 - values[places]
-        return distances
+        distances = [np.zeros(0)]
+        for left, right in _batches(rows, columns):
+            candidates = {row: drafts.text(row) for row in set(left.tolist())}
+            references = {column: others.text(column) for column in set(right.tolist())}
+            place: dict[Pair, int] = {}
+            places = [
+                place.setdefault(Pair(reference=references[column], candidate=candidates[row]), len(place))
+                for row, column in zip(left.tolist(), right.tolist(), strict=True)
+            ]
+            measured = self.metric.measure(list(place))  # in one call: a metric reads each text once
+            distances.append(1.0 - self.measured.value(measured, np.ones(len(place)))[places])
+        return np.concatenate(distances)
 
 
 def load_distance(name: str) -> TextDistance:

@@ -1,7 +1,7 @@
 """The paper's method (eq. 8-10): how far a draft's transition is from those of the bank."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -28,37 +28,40 @@ from tabon.text.reports import SECTIONS, Section
 NUM_NEIGHBOURS = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Nearest:
-    """How the nearest transitions of a bank become one distance (eq. 9-10)."""
+    """How the nearest transitions of a bank become one distance (eq. 9-10), whatever these are."""
 
+    bank: TransitionBank
+    _: KW_ONLY
     aggregate: Aggregate = "min"
     num_neighbours: int = NUM_NEIGHBOURS
     zero: ZeroPolicy = "neutral"
 
-    def check(self, bank: TransitionBank) -> None:
+    needs_prior = True
+    uses_prior = True
+
+    def __post_init__(self) -> None:
         """Refuse names that are not known, and a k that a section's bank is too small for."""
         check_name("aggregation", AGGREGATES, self.aggregate)
         check_name("zero policy", ZERO_POLICIES, self.zero)
         if self.num_neighbours < 1:
             raise BadInputError(f"k = {self.num_neighbours} neighbours were asked for; give 1 or more")
-        for section in SECTIONS:
-            size = len(bank.pairs[section].present())
-            if self.aggregate == "knn" and 0 < size < self.num_neighbours:
+        for section in SECTIONS if self.aggregate == "knn" else ():
+            size = len(self.bank.pairs[section].present())
+            if 0 < size < self.num_neighbours:
                 raise BadInputError(
                     f"k = {self.num_neighbours} neighbours were asked for, the bank has {size} {section} "
                     "transitions; lower -k or build a larger bank"
                 )
 
     @property
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> Mapping[str, str]:
         """Return how many neighbours count, and what a zero transition is worth."""
         counted = "min" if self.aggregate == "min" else f"knn{self.num_neighbours}"
         return {"aggregate": counted, "zero": self.zero}
 
-    def scores(
-        self, bank: TransitionBank, section: SectionBank, batch: Batch, rows: Ids, moves: Transitions
-    ) -> Scores:
+    def scores(self, section: SectionBank, batch: Batch, rows: Ids, moves: Transitions) -> Scores:
         """Return the aggregated distance and the neighbours of these drafts."""
         distances = np.full(len(batch.drafts), np.nan)
         nearest: list[tuple[Neighbour, ...]] = [()] * len(batch.drafts)
@@ -70,7 +73,7 @@ class Nearest:
                 rows.tolist(), found.rows.tolist(), found.distances.tolist(), strict=True
             ):
                 pairs = zip(near, far, strict=True)
-                nearest[draft] = tuple(Neighbour(row, value, bank.provenance) for row, value in pairs)
+                nearest[draft] = tuple(Neighbour(row, value, self.bank.provenance) for row, value in pairs)
         return Scores(
             distances,
             nearest=tuple(nearest),
@@ -80,28 +83,16 @@ class Nearest:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+@dataclass(frozen=True)
+class Transition(Nearest):
     """The paper's method: prefers the draft whose change from the prior is near to changes in the bank."""
 
-    bank: TransitionBank
     distance: str = "novelty"
-    aggregate: Aggregate = "min"
-    num_neighbours: int = NUM_NEIGHBOURS
-    zero: ZeroPolicy = "neutral"
-
-    needs_prior = True
-    uses_prior = True
 
     def __post_init__(self) -> None:
         """Refuse settings that do not fit the bank."""
         check_name("distance", tuple(DISTANCES), self.distance)
-        self.how.check(self.bank)
-
-    @property
-    def how(self) -> Nearest:
-        """Return how neighbours become a distance."""
-        return Nearest(self.aggregate, self.num_neighbours, self.zero)
+        super().__post_init__()
 
     @property
     def name(self) -> str:
@@ -112,18 +103,18 @@ class Transition:
     def settings(self) -> Mapping[str, str]:
         """Return what changes its distances, for the signature."""
         solver = SOLVER if self.distance == "cost-ot" else "none"
-        return {"distance": self.distance, **self.how.settings, "solver": solver}
+        return {"distance": self.distance, **super().settings, "solver": solver}
 
     def score(self, batch: Batch, section: Section) -> Scores:
         """Return each draft's bank distance (eq. 8-10)."""
-        rows = comparable(batch, section)
+        rows = batch.comparable(section)
         [moves] = transitions(
             [get_distance(self.distance)],
             batch.table.vectors,
             prior=batch.prior_sets[section].take(batch.owner[rows]),
             current=batch.draft_sets[section].take(rows),
         )
-        return self.how.scores(self.bank, self.bank.section(section, self.distance), batch, rows, moves)
+        return self.scores(self.bank.section(section, self.distance), batch, rows, moves)
 
 
 def load(bank: TransitionBank, variant: str) -> Transition:
@@ -135,8 +126,3 @@ def load(bank: TransitionBank, variant: str) -> Transition:
     distance, _, aggregate = variant.partition("/")
     named = {"distance": distance, "aggregate": aggregate}
     return Transition(bank, **{name: value for name, value in named.items() if value})  # type: ignore[arg-type]
-
-
-def comparable(batch: Batch, section: Section) -> Ids:
-    """Return the drafts that have the section and whose prior has it too."""
-    return np.flatnonzero(batch.has_draft(section) & batch.has_prior(section))

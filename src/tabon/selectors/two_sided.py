@@ -16,12 +16,11 @@ from tabon.encoders.protocol import Matrix
 from tabon.method.bank import SectionBank, TransitionBank
 from tabon.method.distances import novelty, transition
 from tabon.method.nearest import ExactIndex
-from tabon.method.scoring import Aggregate, ZeroPolicy
 from tabon.method.sentence_sets import RaggedSets
 from tabon.method.transitions import Transitions, directions_of, groups_of_one_shape, norms_of
 from tabon.selectors.prepared import Batch
 from tabon.selectors.scorer import Distances, Scores
-from tabon.selectors.transition import NUM_NEIGHBOURS, Nearest, comparable
+from tabon.selectors.transition import Nearest
 from tabon.text.reports import SECTIONS, Section
 
 
@@ -35,25 +34,8 @@ class TwoSidedTransitions:
 
 
 @dataclass(frozen=True)
-class TwoSided:
+class TwoSided(Nearest):
     """Prefers the draft that adds and drops as drafts of the bank do; made by `load`."""
-
-    bank: TransitionBank
-    aggregate: Aggregate = "min"
-    num_neighbours: int = NUM_NEIGHBOURS
-    zero: ZeroPolicy = "neutral"
-
-    needs_prior = True
-    uses_prior = True
-
-    def __post_init__(self) -> None:
-        """Refuse settings that do not fit the bank."""
-        self.how.check(self.bank)
-
-    @property
-    def how(self) -> Nearest:
-        """Return how neighbours become a distance."""
-        return Nearest(self.aggregate, self.num_neighbours, self.zero)
 
     @property
     def name(self) -> str:
@@ -63,23 +45,31 @@ class TwoSided:
     @property
     def settings(self) -> Mapping[str, str]:
         """Return what both halves are, and what the paper leaves open."""
-        return {"distance": "novelty-both-ways", **self.how.settings}
+        return {"distance": "novelty-both-ways", **super().settings}
 
     def score(self, batch: Batch, section: Section) -> Scores:
         """Return each draft's bank distance; the parts are the lengths of `new` and `dropped`."""
-        rows = comparable(batch, section)
+        rows = batch.comparable(section)
         prior = batch.prior_sets[section].take(batch.owner[rows])
         current = batch.draft_sets[section].take(rows)
         found = two_sided_transitions(batch.table.vectors, prior=prior, current=current)
         new, dropped = np.full((2, len(batch.drafts)), np.nan)
         new[rows], dropped[rows] = found.new, found.dropped
-        scores = self.how.scores(self.bank, self._banks[section], batch, rows, found.moves)
+        scores = self.scores(self._banks[section], batch, rows, found.moves)
         return replace(scores, parts={"new": new, "dropped": dropped})
 
     @cached_property
     def _banks(self) -> Mapping[Section, SectionBank]:
         """Return each section's bank under this distance; made once."""
-        return {section: _section_bank(self.bank, section) for section in SECTIONS}
+        banks = {}
+        for section in SECTIONS:
+            pairs = self.bank.pairs[section]
+            present = pairs.present()
+            prior, current = pairs.prior.take(present), pairs.current.take(present)
+            moves = two_sided_transitions(self.bank.table.vectors, prior=prior, current=current).moves
+            index = None if moves.zero.all() else ExactIndex(moves.directions[~moves.zero])
+            banks[section] = SectionBank(index, present[~moves.zero], present[moves.zero])
+        return banks
 
 
 def load(bank: TransitionBank, variant: str) -> TwoSided:
@@ -88,7 +78,7 @@ def load(bank: TransitionBank, variant: str) -> TwoSided:
     Raises:
         BadInputError: a section's bank is smaller than the k of `knn`.
     """
-    return TwoSided(bank, variant) if variant else TwoSided(bank)  # type: ignore[arg-type]  # checked there
+    return TwoSided(bank, aggregate=variant or "min")  # type: ignore[arg-type]  # checked there
 
 
 def two_sided_transitions(vectors: Matrix, *, prior: RaggedSets, current: RaggedSets) -> TwoSidedTransitions:
@@ -107,13 +97,3 @@ def two_sided_transitions(vectors: Matrix, *, prior: RaggedSets, current: Ragged
         whole = halves.reshape(len(pairs), 2 * dimension)
         directions[pairs], zero[pairs] = directions_of(whole, norms_of(whole))
     return TwoSidedTransitions(Transitions(directions, zero), *lengths)
-
-
-def _section_bank(bank: TransitionBank, section: Section) -> SectionBank:
-    """Lay one section's transitions out for search."""
-    pairs = bank.pairs[section]
-    present = pairs.present()
-    prior, current = pairs.prior.take(present), pairs.current.take(present)
-    moves = two_sided_transitions(bank.table.vectors, prior=prior, current=current).moves
-    index = None if moves.zero.all() else ExactIndex(moves.directions[~moves.zero])
-    return SectionBank(index, present[~moves.zero], present[moves.zero])

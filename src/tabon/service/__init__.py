@@ -1,6 +1,6 @@
 """The HTTP service: select, explain and look at a bank over a loopback port.
 
-    request ─▶ request guard ─▶ wire (bytes to a query) ─▶ batching (one worker) ─▶ selector ─▶ wire ─▶ answer
+    request ─▶ guard ─▶ app (routes) ─▶ parsing (a query) ─▶ batcher (one worker) ─▶ selector ─▶ app ─▶ answer
 
 Routes hold no arithmetic: an answer is the record that `tabon select` would write.
 """

@@ -1,12 +1,17 @@
-"""The routes. They read, ask and write; what is worked out stands elsewhere."""
+"""The application: routes of several modules, the service's own among them, behind one request guard.
+
+Routes read, ask and write; what is worked out stands elsewhere.
+"""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
 
 from tabon._internal.extras import require
 from tabon.errors import ServiceError
@@ -14,157 +19,178 @@ from tabon.explain.explanation import NEIGHBOURS
 from tabon.service.explorer.records import NOTICE
 from tabon.service.guard import App, GuardSettings, RequestGuard
 from tabon.service.metrics import CONTENT_TYPE
-from tabon.service.parsing import query_from_body
+from tabon.service.parsing import explanation_body, query_from_body, selection_body, whole_number
 from tabon.service.query_service import ExplainOptions, QueryService
-from tabon.service.schemas import BANK, EXPLANATION, SELECTION, STATUS, request_body, responses
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
 
+JSON: Final = "application/json"
 MOST_NEIGHBOURS: Final = 100
-RouteModule = Callable[["FastAPI"], None]  # adds routes: the explorer, the gateway
-NO_TELEMETRY: Final = {
-    "tracing": False,
-    "metrics": False,
-    "logs": False,
-    "operation_spans": False,
-    "auto_configure": False,
-}  # FastAPI can report requests to a collector: never from here
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteModule:
+    """Routes that belong together: the service's own, the explorer's, the gateway's."""
+
+    routes: "Sequence[Route]"
+    contract: Mapping[str, Any] = field(default_factory=dict)  # what /openapi.json says of them
+    running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext  # as long as the service runs
 
 
 def guarded_app(
     query_service: QueryService, guard: GuardSettings, route_modules: Sequence[RouteModule] = ()
 ) -> App:
-    """Return the whole service, with the routes that its route modules add, as one ASGI application."""
-    app = make_app(query_service)
-    for add in route_modules:
-        add(app)
+    """Return the whole service, with the routes of these modules beside its own, as one ASGI application."""
+    app = make_app([query_module(query_service), *route_modules])
     return RequestGuard(app, guard, query_service.metrics)
 
 
-def make_app(query_service: QueryService) -> "FastAPI":
-    """Return the routes without their request guard; others may be added before it is put around them."""
-    require("fastapi", extra="service", feature="the HTTP service")
-    from fastapi import FastAPI
+def make_app(route_modules: Sequence[RouteModule]) -> "Starlette":
+    """Return the routes without their request guard."""
+    require("starlette", extra="service", feature="the HTTP service")
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.routing import Route
 
     @asynccontextmanager
-    async def running(_: FastAPI) -> AsyncIterator[None]:
-        """Start the worker, and let it finish what waits."""
-        await asyncio.to_thread(query_service.start)
-        yield
-        await asyncio.to_thread(query_service.close)
+    async def running(_: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for module in route_modules:
+                await stack.enter_async_context(module.running())
+            yield
 
-    app = FastAPI(
-        title="tabon",
-        description=NOTICE,
-        version=version("tabon"),
-        docs_url=None,  # these pages load scripts from other hosts
-        redoc_url=None,
-        redirect_slashes=False,
+    document = json.dumps(_contract(route_modules)).encode()
+
+    async def openapi(_: "Request") -> "Response":
+        return answer(document)
+
+    app = Starlette(
+        routes=[Route("/openapi.json", openapi), *(route for one in route_modules for route in one.routes)],
+        exception_handlers={ServiceError: _refused, Exception: _refused, HTTPException: _unknown},
         lifespan=running,
-        telemetry=NO_TELEMETRY,  # type: ignore[arg-type]
     )
-    _add_errors(app)
-    _add_questions(app, query_service)
-    _add_status(app, query_service)
+    app.router.redirect_slashes = False
     return app
 
 
-def _add_errors(app: "FastAPI") -> None:
-    """Give every error one form, which never repeats the input."""
-    from fastapi import Request, Response
-    from fastapi.exceptions import RequestValidationError
-    from starlette.exceptions import HTTPException
+def answer(body: bytes | str, *, media: str = JSON, headers: Mapping[str, str] | None = None) -> "Response":
+    """Return an answer with status 200."""
+    from starlette.responses import Response
 
-    def answered(error: ServiceError, headers: Any = None) -> Response:  # noqa: ANN401
-        return Response(
-            error.body(), error.status, {**(headers or {}), **error.headers()}, "application/json"
-        )
-
-    async def refused(_: Request, error: Exception) -> Response:
-        return answered(error if isinstance(error, ServiceError) else ServiceError(500, "the service failed"))
-
-    async def unknown(_: Request, error: Exception) -> Response:
-        status, headers = getattr(error, "status_code", 500), getattr(error, "headers", None)
-        message = HTTPStatus(status).phrase.lower()
-        return answered(ServiceError(status, message, "see /openapi.json for the routes"), headers)
-
-    async def invalid(_: Request, error: Exception) -> Response:
-        places = {str(one["loc"][-1]) for one in getattr(error, "errors", list)()}
-        named = ", ".join(sorted(places & {"draft", "neighbours"})) or "a parameter"
-        return answered(ServiceError(422, f"{named} has a value that is not taken", "see /openapi.json"))
-
-    app.add_exception_handler(ServiceError, refused)
-    app.add_exception_handler(Exception, refused)
-    app.add_exception_handler(HTTPException, unknown)
-    app.add_exception_handler(RequestValidationError, invalid)
+    return Response(body, headers=headers, media_type=media)
 
 
-def _add_questions(app: "FastAPI", query_service: QueryService) -> None:
-    """Add the routes that take a query."""
-    from fastapi import Query, Request, Response
+def read_contract(folder: str) -> Any:  # noqa: ANN401  # any JSON
+    """Read what /openapi.json says of the routes of one folder."""
+    return json.loads((files(folder) / "openapi.json").read_text(encoding="utf-8"))
 
-    limits = query_service.settings.limits
-    DraftNumber = Annotated[int | None, Query(ge=0, lt=limits.drafts)]  # noqa: N806
-    Neighbours = Annotated[int, Query(ge=0, le=MOST_NEIGHBOURS)]  # noqa: N806
 
-    async def select(request: Request) -> Response:
+def query_module(query_service: QueryService) -> RouteModule:
+    """Return the routes that a query service answers; its worker runs for as long as they do."""
+    require("starlette", extra="service", feature="the HTTP service")
+    from starlette.routing import Route
+
+    @asynccontextmanager
+    async def running() -> AsyncIterator[None]:
+        await asyncio.to_thread(query_service.start)
+        yield
+        await asyncio.to_thread(query_service.close)  # it finishes what waits
+
+    routes, limits = QueryRoutes(query_service), query_service.settings.limits
+    contract = read_contract("tabon.service")
+    schemas = contract["components"]["schemas"]
+    schemas["Text"]["maxLength"] = schemas["Section"]["maxLength"] = limits.text
+    schemas["Priors"]["maxItems"] = limits.priors
+    schemas["Drafts"]["maxItems"] = schemas["DraftNumber"]["exclusiveMaximum"] = limits.drafts
+    return RouteModule(
+        routes=[
+            Route("/v1/select", routes.select, methods=["POST"]),
+            Route("/v1/explain", routes.explain, methods=["POST"]),
+            Route("/v1/bank", routes.bank),
+            Route("/healthz", routes.healthz),
+            Route("/readyz", routes.readyz),
+            Route("/metrics", routes.metrics),
+        ],
+        contract=contract,
+        running=running,
+    )
+
+
+class QueryRoutes:
+    """What the routes of one query service do."""
+
+    def __init__(self, query_service: QueryService) -> None:
+        """Take what answers."""
+        self._query_service, self._limits = query_service, query_service.settings.limits
+
+    async def select(self, request: "Request") -> "Response":
         """Pick one draft: the record that `tabon select` writes."""
-        query = await asyncio.to_thread(query_from_body, await request.body(), limits)
-        return Response(await query_service.select(query), media_type="application/json")
+        query = await asyncio.to_thread(query_from_body, await request.body(), self._limits)
+        found = await self._query_service.select(query)
+        return answer(await asyncio.to_thread(selection_body, query, found))
 
-    async def explain(
-        request: Request,
-        draft: DraftNumber = None,
-        neighbours: Neighbours = NEIGHBOURS,
-    ) -> Response:
+    async def explain(self, request: "Request") -> "Response":
         """Say why a draft was picked: the record that `tabon explain --json` prints."""
-        query = await asyncio.to_thread(query_from_body, await request.body(), limits)
-        found = await query_service.explain(query, ExplainOptions(draft, neighbours))
-        return Response(found, media_type="application/json")
-
-    for path, route, schema in (("/v1/select", select, SELECTION), ("/v1/explain", explain, EXPLANATION)):
-        app.add_api_route(
-            path,
-            route,
-            methods=["POST"],
-            response_class=Response,
-            responses=responses(schema, 400, 404, 422, 504),
-            openapi_extra=request_body(limits),
+        given = request.query_params
+        draft, neighbours = given.get("draft"), given.get("neighbours", str(NEIGHBOURS))
+        options = ExplainOptions(
+            None if draft is None else whole_number(draft, "draft", self._limits.drafts - 1),
+            whole_number(neighbours, "neighbours", MOST_NEIGHBOURS),
         )
+        query = await asyncio.to_thread(query_from_body, await request.body(), self._limits)
+        found = await self._query_service.explain(query, options)
+        return answer(await asyncio.to_thread(explanation_body, found))
 
-
-def _add_status(app: "FastAPI", query_service: QueryService) -> None:
-    """Add the routes that say how the service is."""
-    from fastapi import Response
-
-    def as_json(record: Any, status: int = 200) -> Response:  # noqa: ANN401
-        return Response(json.dumps(record), status, media_type="application/json")
-
-    async def bank() -> Response:
+    async def bank(self, _: "Request") -> "Response":
         """Say what the bank is made of: counts and its fingerprint, no text."""
-        return as_json(query_service.bank_record)
+        return answer(json.dumps(self._query_service.bank_record))
 
-    async def healthz() -> Response:
+    async def healthz(self, _: "Request") -> "Response":
         """Say that the process answers."""
-        return as_json({"status": "ok"})
+        return answer('{"status": "ok"}')
 
-    async def readyz() -> Response:
+    async def readyz(self, _: "Request") -> "Response":
         """Say whether the golden query is still answered as at start."""
-        found = await query_service.ready()
+        found = await self._query_service.ready()
         if not found.ready:
             raise ServiceError(503, found.reason, "restart the service if this lasts", retry_after=1)
-        return as_json({"status": "ready"})
+        return answer('{"status": "ready"}')
 
-    async def metrics() -> Response:
+    async def metrics(self, _: "Request") -> "Response":
         """Give counts and times in the text format of Prometheus."""
-        return Response(query_service.metrics_text(), headers={"Content-Type": CONTENT_TYPE})
+        return answer(self._query_service.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
 
-    text = {"type": "string"}
-    for path, route, answers in (
-        ("/v1/bank", bank, responses(BANK)),
-        ("/healthz", healthz, responses(STATUS)),
-        ("/readyz", readyz, responses(STATUS)),
-        ("/metrics", metrics, responses(text, media="text/plain")),
-    ):
-        app.add_api_route(path, route, methods=["GET"], response_class=Response, responses=answers)
+
+def _contract(route_modules: Sequence[RouteModule]) -> dict[str, Any]:
+    """Return the OpenAPI document of all modules."""
+    paths: dict[str, Any] = {}
+    components: dict[str, dict[str, Any]] = {}
+    for module in route_modules:
+        paths |= module.contract.get("paths", {})
+        for kind, parts in module.contract.get("components", {}).items():
+            components[kind] = components.get(kind, {}) | parts
+    info = {"title": "tabon", "description": NOTICE, "version": version("tabon")}
+    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": components}
+
+
+async def _refused(_: "Request", error: Exception) -> "Response":
+    """Give every error one form, which never repeats the input."""
+    return _error(error if isinstance(error, ServiceError) else ServiceError(500, "the service failed"))
+
+
+async def _unknown(_: "Request", error: Exception) -> "Response":
+    """Say that no route answers this."""
+    status, headers = getattr(error, "status_code", 500), getattr(error, "headers", None)
+    message = HTTPStatus(status).phrase.lower()
+    return _error(ServiceError(status, message, "see /openapi.json for the routes"), headers)
+
+
+def _error(error: ServiceError, headers: Mapping[str, str] | None = None) -> "Response":
+    """Return an error as an answer."""
+    from starlette.responses import Response
+
+    return Response(error.body(), error.status, {**(headers or {}), **error.headers()}, JSON)

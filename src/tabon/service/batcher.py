@@ -68,7 +68,7 @@ class Batcher(Generic[T, R]):
             if self._closed:
                 raise ServiceError(503, "the service is shutting down", "try another one", retry_after=5)
             if len(self._queue) >= self._settings.queue:
-                self._metrics.count("queue_refused_total")
+                self._metrics.queue_refused.inc()
                 raise ServiceError(429, "too many requests are waiting", "try again later", retry_after=1)
             self._queue.append(waiting)
             self._changed.notify()
@@ -91,11 +91,12 @@ class Batcher(Generic[T, R]):
         while batch := self._take():
             running = [one for one in batch if one.future.set_running_or_notify_cancel()]
             for one in running:
-                self._metrics.waited(monotonic() - one.since)
+                self._metrics.queue_seconds.observe(monotonic() - one.since)
             if running:
                 start = monotonic()
                 self._finish(running)
-                self._metrics.batch(len(running), monotonic() - start)
+                self._metrics.batch_size.observe(len(running))
+                self._metrics.batch_seconds.observe(monotonic() - start)
 
     def _take(self) -> list[Waiting[T, R]]:
         """Wait for a batch; an empty one says that the end has come."""

@@ -119,7 +119,7 @@ class RequestGuard:
     def __init__(self, app: App, settings: GuardSettings, metrics: Metrics) -> None:
         """Put a request guard around an application."""
         self._app, self._settings, self._metrics = app, settings, metrics
-        self._running = self._working = self._bytes = 0
+        self._working = self._bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it here."""
@@ -134,7 +134,7 @@ class RequestGuard:
         """Answer one request, whatever happens inside, and log it."""
         seen = _Seen()
         answer = _marked(send, seen)
-        self._count(1)
+        self._metrics.requests_running.inc()
         try:
             await self._guarded(scope, receive, answer, seen)
         except ServiceError as error:
@@ -143,14 +143,15 @@ class RequestGuard:
             log.error("request %s failed: %s", seen.id, type(error).__name__)  # noqa: TRY400
             await _refuse(answer, seen, ServiceError(500, "the service failed", "the log has the request id"))
         finally:
-            self._count(-1)
+            self._metrics.requests_running.dec()
             self._bytes -= seen.bytes
-            self._log(scope, seen)
-
-    def _count(self, change: int) -> None:
-        """Keep the number of requests that run now."""
-        self._running += change
-        self._metrics.gauge("requests_running", self._running)
+            method = scope["method"] if scope["method"] in METHODS else "other"
+            route, seconds = getattr(scope.get("route"), "path", "unknown"), monotonic() - seen.start
+            self._metrics.requests.labels(method, route, seen.status).inc()
+            self._metrics.request_seconds.labels(route).observe(seconds)
+            access.info(
+                "%s %s %d %.1fms %dB %s", method, route, seen.status, 1000 * seconds, seen.bytes, seen.id
+            )
 
     async def _guarded(self, scope: Scope, receive: Receive, send: Send, seen: _Seen) -> None:
         """Check, read the body, call the application."""
@@ -163,7 +164,9 @@ class RequestGuard:
             if not seen.whole:
                 await self._drain(receive)
             raise
-        _check_type(scope, body)
+        types = [value.partition(";")[0].strip().lower() for value in _values(headers, b"content-type")]
+        if body and types != ["application/json"]:  # what a form on a web page could send
+            raise ServiceError(415, "the body is not said to be JSON", "send Content-Type: application/json")
         if self._working >= self._settings.requests:
             raise ServiceError(429, "too many requests at the same time", "try again later", retry_after=1)
         self._working += 1
@@ -247,14 +250,6 @@ class RequestGuard:
                     if not message.get("more_body", False):
                         return
 
-    def _log(self, scope: Scope, seen: _Seen) -> None:
-        """Write the access log and count."""
-        method = scope["method"] if scope["method"] in METHODS else "other"
-        route = getattr(scope.get("route"), "path", "unknown")
-        seconds = monotonic() - seen.start
-        self._metrics.request(method, route, seen.status, seconds)
-        access.info("%s %s %d %.1fms %dB %s", method, route, seen.status, 1000 * seconds, seen.bytes, seen.id)
-
 
 def _values(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> list[str]:
     """Return all values of one header."""
@@ -269,13 +264,6 @@ def _name(host: str) -> str:
     """
     found = _HOST.fullmatch(host)
     return "" if found is None else (found["address"] or found["name"]).lower()
-
-
-def _check_type(scope: Scope, body: bytes) -> None:
-    """Refuse a body that is not said to be JSON: what a form on a web page could send."""
-    types = [value.partition(";")[0].strip().lower() for value in _values(scope["headers"], b"content-type")]
-    if body and types != ["application/json"]:
-        raise ServiceError(415, "the body is not said to be JSON", "send Content-Type: application/json")
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

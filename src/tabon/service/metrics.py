@@ -1,112 +1,66 @@
-"""Counts and times in the text format of Prometheus: no text, no ids.
+"""Counts and times for Prometheus: no text, no ids.
 
 Labels are method, route template and status, all from small fixed sets.
 """
 
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from threading import Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from tabon._internal.extras import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from prometheus_client import Metric
 
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 SIZES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-@dataclass(slots=True)
-class Histogram:
-    """How often a value fell under each bound.
-
-    >>> one = Histogram((1.0, 2.0))
-    >>> one.add(1.5)
-    >>> list(one.lines("x", ""))
-    ['x_bucket{le="1"} 0', 'x_bucket{le="2"} 1', 'x_bucket{le="+Inf"} 1', 'x_sum 1.5', 'x_count 1']
-    """
-
-    bounds: tuple[float, ...]
-    counts: Counter[int] = field(default_factory=Counter)
-    total: float = 0.0
-
-    def add(self, value: float) -> None:
-        """Count one value."""
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
-
-    def lines(self, name: str, labels: str) -> Iterator[str]:
-        """Yield the samples of this histogram; labels stand before `le`."""
-        so_far, before = 0, f"{labels}," if labels else ""
-        for place, bound in enumerate((*(f"{bound:g}" for bound in self.bounds), "+Inf")):
-            so_far += self.counts[place]
-            yield f'{name}_bucket{{{before}le="{bound}"}} {so_far}'
-        braces = f"{{{labels}}}" if labels else ""
-        yield f"{name}_sum{braces} {self.total:g}"
-        yield f"{name}_count{braces} {so_far}"
-
-
 class Metrics:
-    """What the service counts; safe to use from any thread."""
+    """What one service counts, in a registry of its own; safe to use from any thread."""
 
     def __init__(self) -> None:
         """Begin at zero."""
-        self._lock = Lock()
-        self._requests: Counter[tuple[str, str, int]] = Counter()
-        self._seconds: dict[str, Histogram] = {}
-        self._batches = Histogram(SIZES)
-        self._work = Histogram(SECONDS)
-        self._waits = Histogram(SECONDS)
-        self._gauges: dict[str, float] = {}
-        self._counts: Counter[str] = Counter()
+        require("prometheus_client", extra="service", feature="the HTTP service")
+        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-    def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one finished request."""
-        with self._lock:
-            self._requests[method, route, status] += 1
-            self._seconds.setdefault(route, Histogram(SECONDS)).add(seconds)
+        self.registry = to = CollectorRegistry()
+        labels = ("method", "route", "status")
+        self.requests = Counter("tabon_requests", "Finished requests.", labels, registry=to)
+        self.request_seconds = Histogram(
+            "tabon_request_seconds", "Time of a request.", ("route",), buckets=SECONDS, registry=to
+        )
+        self.requests_running = Gauge("tabon_requests_running", "Requests that run now.", registry=to)
+        self.batch_size = Histogram(
+            "tabon_batch_size", "Queries that were answered together.", buckets=SIZES, registry=to
+        )
+        self.batch_seconds = Histogram(
+            "tabon_batch_seconds", "Time of a batch.", buckets=SECONDS, registry=to
+        )
+        self.queue_seconds = Histogram(
+            "tabon_queue_seconds", "Time of a query in the queue.", buckets=SECONDS, registry=to
+        )
+        self.queue_length = Gauge("tabon_queue_length", "Queries in the queue now.", registry=to)
+        self.queue_refused = Counter("tabon_queue_refused", "Queries that found it full.", registry=to)
+        self.ready = Gauge("tabon_ready", "Whether the golden query is answered as at start.", registry=to)
+        self.cached_sentences = Gauge("tabon_cached_sentences", "Sentences in memory now.", registry=to)
+        self.cache_hits = Gauge("tabon_cache_hits", "Sentences that were in memory.", registry=to)
+        self.cache_misses = Gauge("tabon_cache_misses", "Sentences that were not.", registry=to)
+        self.drafts = Counter("tabon_gateway_drafts", "Drafts that were asked for.", registry=to)
+        self.drafts_failed = Counter("tabon_gateway_drafts_failed", "Drafts that failed.", registry=to)
+        self.drafts_stopped = Counter("tabon_gateway_drafts_stopped", "Drafts stopped early.", registry=to)
+        self.upstream_calls = Counter("tabon_gateway_upstream_calls", "Calls upstream.", registry=to)
+        self.upstream_failures = Counter("tabon_gateway_upstream_failures", "Of these, failed.", registry=to)
 
-    def batch(self, size: int, seconds: float) -> None:
-        """Count one batch of queries that was answered together."""
-        with self._lock:
-            self._batches.add(size)
-            self._work.add(seconds)
+    def collect(self) -> "Iterator[Metric]":
+        """Yield what was counted, less `_created`: the library switches these off for all registries only."""
+        for metric in self.registry.collect():
+            metric.samples = [one for one in metric.samples if not one.name.endswith("_created")]
+            yield metric
 
-    def waited(self, seconds: float) -> None:
-        """Count the time that one query stood in the queue."""
-        with self._lock:
-            self._waits.add(seconds)
-
-    def count(self, name: str, by: int = 1) -> None:
-        """Add to a plain count."""
-        with self._lock:
-            self._counts[name] += by
-
-    def gauge(self, name: str, value: float) -> None:
-        """Set what stands at some value now."""
-        with self._lock:
-            self._gauges[name] = value
-
-    def text(self) -> str:
+    def text(self) -> bytes:
         """Return everything in the text format."""
-        with self._lock:
-            return "\n".join(self._lines()) + "\n"
+        from prometheus_client import generate_latest
 
-    def _lines(self) -> Iterator[str]:
-        """Yield every line."""
-        yield "# TYPE tabon_requests_total counter"
-        for (method, route, status), count in sorted(self._requests.items()):
-            yield f'tabon_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}'
-        yield "# TYPE tabon_request_seconds histogram"
-        for route, times in sorted(self._seconds.items()):
-            yield from times.lines("tabon_request_seconds", f'route="{route}"')
-        for name, one in (
-            ("tabon_batch_size", self._batches),
-            ("tabon_batch_seconds", self._work),
-            ("tabon_queue_seconds", self._waits),
-        ):
-            yield f"# TYPE {name} histogram"
-            yield from one.lines(name, "")
-        for kind, values in (("counter", self._counts), ("gauge", self._gauges)):
-            for name, value in sorted(values.items()):
-                yield f"# TYPE tabon_{name} {kind}"
-                yield f"tabon_{name} {value:g}"
+        return generate_latest(self)

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, Final
 
 import numpy as np
@@ -54,17 +54,27 @@ class Limits:
 
 def query_from_body(body: bytes, limits: Limits) -> Query:
     """Read the one query of a request, or say in one sentence why it cannot be answered."""
-    record = object_from_body(body, limits)
-    _check_counts(record, limits)
-    _check_lengths(record, limits)
+    return bounded_query(object_from_body(body, limits), limits)
+
+
+def bounded_query(record: Mapping[str, Any], limits: Limits) -> Query:
+    """Return the query of a record that is within the limits."""
+    _check_sizes(record, limits)
     names = _names(record)
     try:
         query = query_from_record({**record, **names})
     except BadInputError as error:
-        raise ServiceError(422, _message(error), "see docs/reference/file-formats.md, Queries") from None
+        message = re.sub(r" \(or rename .*\)\Z", "", str(error), flags=re.DOTALL)  # the client's own keys
+        raise ServiceError(422, message, "see docs/reference/file-formats.md, Queries") from None
+    all_marks = 0
     for place, report in _places(query):
-        _check_report(place, report, limits)
-    if sum(_marks(report) for _, report in _places(query)) > limits.all_marks:
+        marks = _marks(report)
+        all_marks += marks
+        if marks > limits.marks:
+            raise ServiceError(
+                422, f"{place} has more than {limits.marks} punctuation marks and line ends", "shorten it"
+            )
+    if all_marks > limits.all_marks:
         raise ServiceError(
             422,
             f"the query has more than {limits.all_marks} punctuation marks and line ends",
@@ -97,6 +107,18 @@ def explanation_body(explanation: Explanation) -> bytes:
     return json.dumps(explanation.as_record()).encode()
 
 
+def whole_number(text: str, name: str, most: float = inf) -> int:
+    """Read a parameter of a request: a whole number from 0 on; of a very long one the beginning.
+
+    >>> whole_number("007", "draft", 63)
+    7
+    """
+    digits = text.lstrip("0")[:20] or "0"
+    if not (text.isascii() and text.isdecimal()) or int(digits) > most:
+        raise ServiceError(422, f"{name} has a value that is not taken", "see /openapi.json")
+    return int(digits)
+
+
 def service_error(error: BaseException) -> ServiceError:
     """Return what a client is told of a failure; only tabon's own sentences are passed on."""
     if isinstance(error, ServiceError):
@@ -125,7 +147,7 @@ def object_from_body(body: bytes, limits: Limits) -> Mapping[str, Any]:
     if depth_of(body) > limits.depth:
         raise ServiceError(400, f"the JSON is nested more than {limits.depth} levels deep", "flatten it")
     try:
-        record = json.loads(body.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite)
+        record = json.loads(body.decode("utf-8"), parse_constant=_finite, parse_float=_finite)
     except UnicodeDecodeError as error:
         raise ServiceError(400, f"the body is not UTF-8 at byte {error.start}", "send UTF-8") from None
     except json.JSONDecodeError as error:
@@ -140,32 +162,21 @@ def object_from_body(body: bytes, limits: Limits) -> Mapping[str, Any]:
 
 
 def _finite(digits: str) -> float:
-    """Refuse a number beyond all that a float holds."""
+    """Refuse NaN and infinity, which are not JSON, and a number beyond all that a float holds."""
     number = float(digits)
     if not isfinite(number):
         raise ValueError(digits)
     return number
 
 
-def _no_constant(name: str) -> None:
-    """Refuse NaN and infinity, which are not JSON."""
-    raise ValueError(name)
-
-
-def _check_counts(record: Mapping[str, Any], limits: Limits) -> None:
-    """Refuse more drafts or priors than are answered, before any of them is read."""
+def _check_sizes(record: Mapping[str, Any], limits: Limits) -> None:
+    """Refuse more reports than are answered, and a text that is longer than any real one, blanks included."""
     for key, most, what in (("candidates", limits.drafts, "drafts"), ("prior", limits.priors, "priors")):
         found = record.get(key)
         if isinstance(found, list) and len(found) > most:
             raise ServiceError(
                 422, f"the query has {len(found)} {what}; at most {most} are answered", "send fewer"
             )
-
-
-def _check_lengths(record: Mapping[str, Any], limits: Limits) -> None:
-    """Refuse a text that is longer than any real one, blanks included."""
-    for key in ("prior", "candidates"):
-        found = record.get(key)
         for report in found if isinstance(found, list) else [found]:
             parts = map(report.get, TEXT_KEYS) if isinstance(report, dict) else [report]
             longest = max((len(part) for part in parts if isinstance(part, str)), default=0)
@@ -198,14 +209,6 @@ def _places(query: Query) -> Iterator[tuple[str, Report]]:
     yield from ((f"draft {number}", report) for number, report in enumerate(query.candidates))
 
 
-def _check_report(place: str, report: Report, limits: Limits) -> None:
-    """Refuse a report with more sentences than any real one."""
-    if _marks(report) > limits.marks:
-        raise ServiceError(
-            422, f"{place} has more than {limits.marks} punctuation marks and line ends", "shorten it"
-        )
-
-
 def _marks(report: Report) -> int:
     """Count what could end a sentence in the sections that are compared."""
     return sum(1 for text in (report.findings, report.impression) for _ in _MARK.finditer(text))
@@ -230,8 +233,3 @@ def _distinct_pieces(texts: Iterable[str], most: int) -> int:
                 "send fewer or shorter drafts",
             )
     return found
-
-
-def _message(error: BadInputError) -> str:
-    """Return the sentence of an error about a record, less the keys that a client made up."""
-    return re.sub(r" \(or rename .*\)\Z", "", str(error), flags=re.DOTALL)

@@ -1,26 +1,28 @@
-"""What the routes call: a query in, the bytes of its record out."""
+"""What the routes call: a query in, its selection or its explanation out."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tabon.encoders.cache import CachingEncoder
 from tabon.errors import ServiceError, TabonError
-from tabon.explain.explanation import NEIGHBOURS, explain
+from tabon.explain.explanation import NEIGHBOURS, Explanation, explain
 from tabon.method.bank import TransitionBank
+from tabon.method.selection import Selection
 from tabon.selectors.scorer import AnySelector
 from tabon.selectors.selector import bank_encoder
 from tabon.selectors.setup import SelectionSettings, make_selector, may_abstain
 from tabon.service.batcher import Batcher, BatchSettings
 from tabon.service.explorer.records import NOTICE
 from tabon.service.metrics import Metrics
-from tabon.service.parsing import Limits, explanation_body, load_of, selection_body, service_error
-from tabon.service.ready import GOLDEN, GOLDEN_SENTENCES, Readiness, compared
+from tabon.service.parsing import Limits, load_of, service_error
+from tabon.service.ready import GOLDEN, GOLDEN_SENTENCES, Readiness
 from tabon.text.records import Query
 
 READY_SECONDS: Final = 1.0  # an answer about readiness is given again for so long
+Answer = Selection | Explanation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +72,16 @@ class QueryService:
         self._abstaining = selector if abstaining is None else abstaining
         facts = {"notice": NOTICE, **bank.info(), "signature": self._abstaining.signature}
         self.bank_record: dict[str, Any] = facts
-        self._golden: bytes | None = None
+        self._golden: Answer | None = None
         self._looking = asyncio.Lock()
         self._seen = (Readiness(False, "the service has not started"), 0.0)
-        self._batcher: Batcher[Ask, bytes] = Batcher(self._answer, self.settings.batches, self.metrics)
+        self._batcher: Batcher[Ask, Answer] = Batcher(self._answer, self.settings.batches, self.metrics)
+        self.metrics.queue_length.set_function(lambda: len(self._batcher))
+        self.metrics.ready.set_function(lambda: self._seen[0].ready)
+        if cache is not None:
+            self.metrics.cached_sentences.set_function(cache.__len__)
+            self.metrics.cache_hits.set_function(lambda: cache.hits)
+            self.metrics.cache_misses.set_function(lambda: cache.misses)
 
     def start(self) -> None:
         """Start the worker and answer the golden query for the first time."""
@@ -88,48 +96,37 @@ class QueryService:
         """Finish what waits and end the worker."""
         self._batcher.close(self.settings.timeout)
 
-    async def select(self, query: Query) -> bytes:
-        """Return the selection record of one query."""
-        return await self._ask(Ask(query))
+    async def select(self, query: Query) -> Selection:
+        """Pick one draft of a query."""
+        return cast("Selection", await self._ask(Ask(query)))
 
-    async def explain(self, query: Query, options: ExplainOptions) -> bytes:
-        """Return the explanation record of one query."""
+    async def explain(self, query: Query, options: ExplainOptions) -> Explanation:
+        """Explain the pick of a query, or another draft of it."""
         count = len(query.candidates)
         if options.draft is not None and options.draft >= count:
             raise ServiceError(
                 404, f"draft {options.draft} was asked for; the query has {count}", "count drafts from 0"
             )
-        return await self._ask(Ask(query, explain=options))
+        return cast("Explanation", await self._ask(Ask(query, explain=options)))
 
     async def ready(self) -> Readiness:
-        """Ask the golden query again, once for all who ask; it must give the record that it gave first."""
+        """Ask the golden query again, once for all who ask; it must give the selection that it gave first."""
         async with self._looking:
             seen, until = self._seen
             if monotonic() < until:
                 return seen
             try:
-                seen = self._compared(await self._ask(Ask(GOLDEN, fresh=True)))
+                now = await self._ask(Ask(GOLDEN, fresh=True))
             except ServiceError as error:
                 seen = Readiness(False, error.message)
+            else:
+                self._golden = now if self._golden is None else self._golden  # the start may have been slow
+                same = now == self._golden
+                seen = Readiness(same, "" if same else "the golden query is answered otherwise than at start")
             self._seen = (seen, monotonic() + READY_SECONDS)
             return seen
 
-    def _compared(self, now: bytes) -> Readiness:
-        """Compare the golden answer with the first one, which may be this one where the start was slow."""
-        self._golden = now if self._golden is None else self._golden
-        return compared(self._golden, now)
-
-    def metrics_text(self) -> str:
-        """Return the counts as they stand now."""
-        self.metrics.gauge("queue_length", len(self._batcher))
-        self.metrics.gauge("ready", float(self._seen[0].ready))
-        if self._cache is not None:
-            self.metrics.gauge("cached_sentences", len(self._cache))
-            self.metrics.gauge("cache_hits", self._cache.hits)
-            self.metrics.gauge("cache_misses", self._cache.misses)
-        return self.metrics.text()
-
-    async def _ask(self, ask: Ask) -> bytes:
+    async def _ask(self, ask: Ask) -> Answer:
         """Wait for the worker, but not for ever."""
         load = await asyncio.to_thread(load_of, ask.query, self.settings.limits)
         future = self._batcher.submit(ask, load)
@@ -144,30 +141,24 @@ class QueryService:
         except Exception as error:
             raise service_error(error) from error
 
-    def _answer(self, batch: Sequence[Ask]) -> list[bytes]:
+    def _answer(self, batch: Sequence[Ask]) -> list[Answer]:
         """Answer a batch on the worker: all selections with one call, explanations one by one."""
         if self._cache is not None and any(ask.fresh for ask in batch):
             self._cache.forget(GOLDEN_SENTENCES)
         selecting = [ask.query for ask in batch if ask.explain is None]
         selections = iter(self._abstaining.select_many(selecting) if selecting else [])
         return [
-            selection_body(ask.query, next(selections))
+            next(selections)
             if ask.explain is None
-            else self._explanation(ask.query, ask.explain)
-            for ask in batch
-        ]
-
-    def _explanation(self, query: Query, options: ExplainOptions) -> bytes:
-        """Explain one query."""
-        return explanation_body(
-            explain(
+            else explain(
                 self._selector,
-                query,
-                draft=options.draft,
-                neighbours=options.neighbours,
+                ask.query,
+                draft=ask.explain.draft,
+                neighbours=ask.explain.neighbours,
                 bank_text=self.settings.bank_text,
             )
-        )
+            for ask in batch
+        ]
 
 
 def query_service_of(

@@ -10,7 +10,7 @@ where it errs, is in `docs/reference/labeller.md`.
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -87,7 +87,7 @@ def label_text(text: str) -> Labels:
     sentences = split_sentences(text)
     strongest = dict.fromkeys(OBSERVATIONS, 0)
     for sentence in sentences:
-        for found in _in_sentence(sentence):
+        for found in sentence_mentions(sentence):
             strength = _STRENGTH.index(found.polarity)
             strongest[found.observation] = max(strongest[found.observation], strength)
     sick = any(strongest[name] > 1 for name in OBSERVATIONS if name not in NOT_A_FINDING)
@@ -104,7 +104,7 @@ def mentions(text: str) -> tuple[Mention, ...]:
     return tuple(
         Mention(found.observation, found.polarity, index, found.side)
         for index, sentence in enumerate(split_sentences(text))
-        for found in _in_sentence(sentence)
+        for found in sentence_mentions(sentence)
     )
 
 
@@ -180,40 +180,37 @@ class _Span(NamedTuple):
     polarity: Polarity
 
 
-class _Found(NamedTuple):
+class SentenceMention(NamedTuple):
+    """One observation as the sentence speaks of it."""
+
     observation: str
     polarity: Polarity
     side: Side | None
 
 
-def _in_sentence(sentence: str) -> tuple[_Found, ...]:
+def sentence_mentions(sentence: str) -> tuple[SentenceMention, ...]:
     """Find the mentions of one sentence, in their order; a short one that comes again is looked up."""
     return _looked_up(sentence) if len(sentence) <= LONGEST else _read(sentence)
 
 
-@lru_cache(maxsize=1 << 16)
-def _looked_up(sentence: str) -> tuple[_Found, ...]:
-    """Return what `_read` finds, from memory where it was found before."""
-    return _read(sentence)
-
-
-def _read(sentence: str) -> tuple[_Found, ...]:
+def _read(sentence: str) -> tuple[SentenceMention, ...]:
     """Find the mentions of one sentence."""
     text = sentence.lower()
-    spans = sorted([*_nouns(text), *_statements(text)], key=lambda span: (span.start, span.end))
+    statements = (
+        _Span(found.start(), found.end(), statement.observations, statement.says)
+        for statement in _lexicon().statements
+        for found in statement.pattern.finditer(text)
+    )
+    spans = sorted([*_nouns(text), *statements], key=lambda span: (span.start, span.end))
     sides = _sides(text, spans)
     return tuple(
-        _Found(observation, span.polarity, side)
+        SentenceMention(observation, span.polarity, side)
         for span, side in zip(spans, sides, strict=True)
         for observation in span.observations
     )
 
 
-def _statements(text: str) -> Iterator[_Span]:
-    """Find the statements of a sentence."""
-    for statement in _lexicon().statements:
-        for found in statement.pattern.finditer(text):
-            yield _Span(found.start(), found.end(), statement.observations, statement.says)
+_looked_up = lru_cache(maxsize=1 << 16)(_read)
 
 
 def _nouns(text: str) -> list[_Span]:
@@ -228,16 +225,13 @@ def _nouns(text: str) -> list[_Span]:
         index + step
         for index, (one, other) in enumerate(pairwise(spans))
         for step in (0, 1)
-        if one.polarity == other.polarity == "positive" and _is_choice(text[one.end : other.start])
+        if one.polarity == other.polarity == "positive"
+        and other.start - one.end <= _NEAR
+        and _CHOICE.search(text[one.end : other.start])
     }
     return [
         span._replace(polarity="uncertain") if index in doubtful else span for index, span in enumerate(spans)
     ]
-
-
-def _is_choice(between: str) -> bool:
-    """Whether what stands between two nouns makes them alternatives."""
-    return len(between) <= _NEAR and _CHOICE.search(between) is not None
 
 
 def polarity_at(text: str, start: int, end: int) -> Polarity:

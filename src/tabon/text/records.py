@@ -128,7 +128,7 @@ def transition_from_record(record: Mapping[str, Any]) -> Transition:
     """
     _patient(record)  # the bank keeps it with the other facts
     return Transition(
-        id=_identity(record),
+        id=_name(record, "id"),
         priors=_priors(record, at_least=1),
         current=_report(_value(record, "current"), "'current'"),
         facts=_facts(record, TRANSITION_KEYS),
@@ -137,7 +137,7 @@ def transition_from_record(record: Mapping[str, Any]) -> Transition:
 
 def query_from_record(record: Mapping[str, Any]) -> Query:
     """Read one object of the queries contract."""
-    identity = _identity(record)
+    identity = _name(record, "id")
     drafts = _value(record, "candidates")
     if not isinstance(drafts, list):
         raise BadInputError(f"'candidates' is {_kind(drafts)}; give a list of drafts")
@@ -152,7 +152,12 @@ def query_from_record(record: Mapping[str, Any]) -> Query:
         ),
         patient=_patient(record),
         facts=_facts(record, QUERY_KEYS),
-        draft_facts=tuple(_draft_facts(draft) for draft in drafts),
+        draft_facts=tuple(
+            {key: value for key, value in draft.items() if key not in TEXT_KEYS}
+            if isinstance(draft, dict)
+            else {}
+            for draft in drafts
+        ),
         reference=record.get("reference"),
     )
 
@@ -170,12 +175,17 @@ def read_queries(lines: Iterable[bytes]) -> Iterator[Query | BadLine]:
     """Yield the queries of a JSON Lines file; a bad line does not stop the others."""
     seen: set[str] = set()
     for number, line in _full_lines(lines):
-        query = _query_or_bad_line(number, line)
-        if isinstance(query, Query) and query.id in seen:
-            query = BadLine(number, "the id occurred before; give each query its own id", query.id)
-        if isinstance(query, Query):
-            seen.add(query.id)
-        yield query
+        identity = None
+        try:
+            record = _object(line)
+            identity = _name(record, "id")
+            query = query_from_record(record)
+        except BadInputError as error:
+            yield BadLine(number, str(error), identity)
+        else:
+            repeated = BadLine(number, "the id occurred before; give each query its own id", identity)
+            yield repeated if identity in seen else query
+            seen.add(identity)
 
 
 def whole_query(query: Query | BadLine, *, name: str) -> Query:
@@ -193,17 +203,6 @@ def reference_of(query: Query) -> Report | None:
         return check_length(_report(query.reference, "'reference'"), "'reference'")
     except BadInputError as error:
         raise BadInputError(f"query {query.id!r}: {error}") from None
-
-
-def _query_or_bad_line(number: int, line: bytes) -> Query | BadLine:
-    """Read one line of a queries file; what is wrong with it stands beside its id."""
-    identity = None
-    try:
-        record = _object(line)
-        identity = _identity(record)
-        return query_from_record(record)
-    except BadInputError as error:
-        return BadLine(number, str(error), identity)
 
 
 def _full_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -239,19 +238,14 @@ def _value(record: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401
     return record[key]
 
 
-def _identity(record: Mapping[str, Any]) -> str:
-    """Return the record's id as a string."""
-    return _name(_value(record, "id"), "id")
-
-
 def _patient(record: Mapping[str, Any]) -> str | None:
     """Return the patient as a string, or None where none is given."""
-    patient = record.get("patient")
-    return None if patient is None else _name(patient, "patient")
+    return None if record.get("patient") is None else _name(record, "patient")
 
 
-def _name(value: object, key: str) -> str:
-    """Return what names a record or a patient: 7 and "7" are the same."""
+def _name(record: Mapping[str, Any], key: str) -> str:
+    """Return what names a record or a patient, as a string: 7 and "7" are the same."""
+    value = _value(record, key)
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
         kind = "empty" if value == "" else _kind(value)
         raise BadInputError(f"{key!r} is {kind}; give a string or a whole number")
@@ -263,15 +257,6 @@ def _facts(record: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
     facts = {key: value for key, value in record.items() if key not in known}
     _check_kept(facts, MAX_LEVELS)
     return facts
-
-
-def _draft_facts(draft: object) -> Mapping[str, Any]:
-    """Return what stands beside a draft's text: its seed, its log-probability, its simulated errors."""
-    return (
-        {key: value for key, value in draft.items() if key not in TEXT_KEYS}
-        if isinstance(draft, dict)
-        else {}
-    )
 
 
 def _check_kept(value: object, levels: int) -> None:

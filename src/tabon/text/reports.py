@@ -215,24 +215,20 @@ def _heads_inline(text: str, phrase: re.Match[str], start: int) -> bool:
     return loud and _QUALIFIER.fullmatch(word) is None
 
 
-def _header_start(text: str, phrase: re.Match[str], kind: str, bold: re.Match[str] | None) -> int | None:
-    """Where the header of a phrase begins, with its decoration; None in running text."""
-    line = _decoration_start(text, phrase)
-    if line is not None:
-        return line if _heads_a_line(text, phrase, kind, line) else None
-    start = bold.start() if bold else phrase.start()
-    heads = (bold is not None and phrase[0][0].isupper()) or _heads_inline(text, phrase, start)
-    return start if kind == "colon" and heads else None
-
-
 def _header(text: str, phrase: re.Match[str]) -> _Header | None:
-    """The header that a phrase is; None in running text."""
+    """The header that a phrase is, with its decoration; None in running text."""
     ending = _ENDING.match(text, phrase.end())
     if ending is None:
         return None
     bold = _BOLD_BEFORE.search(text, max(0, phrase.start() - 4), phrase.start())
-    start = _header_start(text, phrase, str(ending.lastgroup), bold)
-    if start is None:
+    start, kind = _decoration_start(text, phrase), str(ending.lastgroup)
+    if start is not None:
+        heads = _heads_a_line(text, phrase, kind, start)
+    else:
+        start = bold.start() if bold else phrase.start()
+        loud = bold is not None and phrase[0][0].isupper()
+        heads = kind == "colon" and (loud or _heads_inline(text, phrase, start))
+    if not heads:
         return None
     is_open = bold is not None and not ending[0].startswith(("*", "_"))
     closing = _BOLD_AFTER.match(text, ending.end()) if is_open else None

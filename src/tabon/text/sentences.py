@@ -234,20 +234,14 @@ def _mask(found: re.Match[str]) -> str:
     return "0" if found["letter"] else " "
 
 
-def _window_end(text: str, start: int) -> int:
-    """The end of the next window: after a period where there is one."""
-    stop = start + _WINDOW
-    if stop >= len(text):
-        return len(text)
-    period = text.rfind(". ", start, stop)
-    return period + 1 if period > start else stop
-
-
 def _proposals(text: str) -> Iterator[int]:
     """Where sentencex would end a sentence, with the closing brackets and quotes."""
     masked, start = _HIDDEN.sub(_mask, text), 0
     while start < len(text):
-        stop, here = _window_end(text, start), start
+        stop, here = min(start + _WINDOW, len(text)), start
+        if stop < len(text):  # the next window begins after a period where there is one
+            period = text.rfind(". ", start, stop)
+            stop = period + 1 if period > start else stop
         for piece in sentencex.segment("en", masked[start:stop]):
             end = here + len(piece.rstrip())
             here += len(piece)
@@ -273,24 +267,14 @@ _DEBRIS = re.compile(r"\A[.!,;:)\s]*\s")
 _DOUBLE_PERIOD = re.compile(r"(?<!\.)\.\.\Z")  # a slip of the keyboard; three are an ellipsis
 
 
-def _says_something(sentence: str) -> bool:
-    """Whether anything but punctuation and de-identification tokens is left."""
-    return any(character.isalnum() for character in _DEIDENTIFIED.sub("", sentence))
-
-
-def _tidy(sentence: str) -> str:
-    """The sentence without what an earlier one left before it."""
-    bare = _DEBRIS.sub("", sentence.strip())
-    return _DOUBLE_PERIOD.sub(".", bare[_bullets_end(bare) :])
-
-
 def _sentences(item: str) -> Iterator[str]:
-    """The sentences of one item."""
+    """The sentences of one item, without what an earlier one left before them."""
     start = 0
     for end in _ends(item):
-        sentence = _tidy(item[start:end])
+        bare = _DEBRIS.sub("", item[start:end].strip())
+        sentence = _DOUBLE_PERIOD.sub(".", bare[_bullets_end(bare) :])
         start = end
-        if _says_something(sentence):
+        if any(map(str.isalnum, _DEIDENTIFIED.sub("", sentence))):  # it says something
             yield sentence
 
 
@@ -306,6 +290,7 @@ def most_sentences(text: str) -> int:
     return 1 + sum(1 for _ in _MARK.finditer(text))
 
 
+@lru_cache(maxsize=1 << 13)  # a study's texts are looked at by many: each is split once
 def split_sentences(text: str) -> tuple[str, ...]:
     r"""Split one section into sentences, in their order, repeats included.
 
@@ -318,12 +303,6 @@ def split_sentences(text: str) -> tuple[str, ...]:
     >>> split_sentences("LUNGS: Clear.No focal\nconsolidation.")
     ('LUNGS: Clear.', 'No focal consolidation.')
     """
-    return _split(text)
-
-
-@lru_cache(maxsize=2048)  # a study's texts are looked at by many: each is split once
-def _split(text: str) -> tuple[str, ...]:
-    """Split one section."""
     return tuple(
         sentence
         for item in _items(text)

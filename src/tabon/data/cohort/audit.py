@@ -1,10 +1,12 @@
 """What a cohort is made of, in numbers: counts, exclusions, days, repeats, overlap."""
 
 import sqlite3
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import accumulate
 from typing import Any
 
 from tabon.data.cohort.link import SPLITS
@@ -56,17 +58,14 @@ class Audit:
         counts = self.splits[split]
         prior = record["prior"][-1] if isinstance(record["prior"], list) else record["prior"]
         counts.transitions += 1
-        counts.identical += _text_hash(prior) == _text_hash(record["current"])
+        current = _text_hash(record["current"])
+        counts.identical += _text_hash(prior) == current
         if days is not None:
             counts.days[days] += 1
-        self._remember(split, record["current"])
-
-    def _remember(self, split: str, report: Mapping[str, str]) -> None:
-        """Keep the hash of a bank's or a test's current report."""
         if split == "train":
-            self._texts.execute("INSERT OR IGNORE INTO bank VALUES (?)", [_text_hash(report)])
+            self._texts.execute("INSERT OR IGNORE INTO bank VALUES (?)", [current])
         elif split == "test":
-            self._texts.execute("INSERT INTO test VALUES (?)", [_text_hash(report)])
+            self._texts.execute("INSERT INTO test VALUES (?)", [current])
 
     def close(self) -> dict[str, Any]:
         """Return the audit as it goes into audit.json."""
@@ -74,7 +73,17 @@ class Audit:
         references, seen = self._texts.execute(query).fetchone()
         self._texts.close()
         return {
-            "splits": {split: _split_record(split, counts) for split, counts in self.splits.items()},
+            "splits": {
+                split: {
+                    "patients": counts.patients,
+                    "visits": counts.visits,
+                    "transitions": counts.transitions,
+                    "paper": dict(zip(("patients", "visits", "transitions"), PAPER[split], strict=True)),
+                    "identical_share": _share(counts.identical, counts.transitions),
+                    "days_between_visits": _quantiles(counts.days),
+                }
+                for split, counts in self.splits.items()
+            },
             "excluded": dict(sorted(self.excluded.items())),
             "test_references_also_in_the_bank": {
                 "count": seen,
@@ -102,35 +111,15 @@ def audit_table(record: Mapping[str, Any]) -> Iterator[str]:
         yield f"left out, {reason}: {count:,}"
 
 
-def _split_record(split: str, counts: SplitCounts) -> dict[str, Any]:
-    """Return one split's numbers beside the paper's."""
-    patients, visits, transitions = PAPER[split]
-    return {
-        "patients": counts.patients,
-        "visits": counts.visits,
-        "transitions": counts.transitions,
-        "paper": {"patients": patients, "visits": visits, "transitions": transitions},
-        "identical_share": _share(counts.identical, counts.transitions),
-        "days_between_visits": _quantiles(counts.days),
-    }
-
-
 def _quantiles(counted: Counter[int]) -> dict[str, int]:
-    """Return some quantiles of counted numbers; nothing where there are none."""
-    total = sum(counted.values())
-    return (
-        {name: _quantile(counted, share * (total - 1)) for name, share in QUANTILES.items()} if total else {}
-    )
-
-
-def _quantile(counted: Counter[int], rank: float) -> int:
-    """Return the number at a rank, counted from 0."""
-    passed = 0
-    for number in sorted(counted):
-        passed += counted[number]
-        if passed > rank:
-            return number
-    return max(counted)
+    """Return some quantiles of counted numbers, the number at or above each rank; nothing for none."""
+    numbers = sorted(counted)
+    passed = list(accumulate(counted[number] for number in numbers))
+    return {
+        name: numbers[bisect_right(passed, share * (passed[-1] - 1))]
+        for name, share in QUANTILES.items()
+        if numbers
+    }
 
 
 def _share(part: int, whole: int) -> float:

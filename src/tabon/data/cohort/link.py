@@ -61,7 +61,9 @@ def link(visits: Iterable[Visit], rules: Rules) -> Linked:
     excluded: list[Excluded] = []
     split = _split(visits, rules)
     united = _unite(visits, excluded)
-    qualifying = [visit for visit in united if not _left_out(visit, rules, excluded)]
+    reasons = {visit.study: _reason(visit, rules) for visit in united}
+    excluded += [_exclude(visit, reason) for visit in united if (reason := reasons[visit.study])]
+    qualifying = [visit for visit in united if reasons[visit.study] is None]
     chains = {view: _in_order(qualifying, view) for view in VIEWS}
     lasting = [view for view in VIEWS if len(chains[view][0]) >= LEAST_VISITS]
     if not lasting:
@@ -76,30 +78,17 @@ def link(visits: Iterable[Visit], rules: Rules) -> Linked:
 
 
 def _unite(visits: Iterable[Visit], excluded: list[Excluded]) -> list[Visit]:
-    """Make one visit of the rows of one study; the first text by hash stands where texts differ."""
+    """Make one visit of the rows of one study: all images, the earliest moment, the first text by hash."""
     studies: dict[str, Visit] = {}
     for visit in sorted(visits, key=_preference):
         first = studies.setdefault(visit.study, visit)
         if visit.report != first.report:
             excluded.append(_exclude(visit, "conflicting-report"))
         elif visit is not first:
-            studies[visit.study] = _with_images_of(first, visit)
+            images = dict.fromkeys((*first.images, *visit.images))
+            earlier = visit.moment if visit.moment.precedes(first.moment) else first.moment
+            studies[visit.study] = replace(first, images=tuple(images), moment=earlier)
     return list(studies.values())
-
-
-def _with_images_of(first: Visit, other: Visit) -> Visit:
-    """Add another row's images; the earlier moment stands."""
-    images = dict.fromkeys((*first.images, *other.images))
-    earlier = other.moment if other.moment.precedes(first.moment) else first.moment
-    return replace(first, images=tuple(images), moment=earlier)
-
-
-def _left_out(visit: Visit, rules: Rules, excluded: list[Excluded]) -> bool:
-    """Say why a visit does not qualify, if it does not."""
-    reason = _reason(visit, rules)
-    if reason is not None:
-        excluded.append(_exclude(visit, reason))
-    return reason is not None
 
 
 def _reason(visit: Visit, rules: Rules) -> str | None:

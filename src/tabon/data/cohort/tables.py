@@ -75,30 +75,20 @@ def read_json_object(path: Path) -> Iterator[tuple[str, Any]]:
     """Yield the members of one large JSON object, in which NaN may stand as Python writes it."""
     with _whole(path), open_text(path) as file:
         text = _JsonText(file)
-        text.step("{")
-        mark = text.step("}") if text.peek() == "}" else ","
-        while mark == ",":
+        for _ in text.items("{", "}"):
             if text.peek() != '"':
                 raise ValueError("a key is no string")
             key = str(text.value())
             text.step(":")
             yield key, text.value()
-            mark = text.step(",}")
-        if text.peek():
-            raise ValueError("more than one JSON value")
 
 
 def read_json_array(path: Path) -> Iterator[Any]:
     """Yield the items of one large JSON array, in which NaN may stand as Python writes it."""
     with _whole(path), open_text(path) as file:
         text = _JsonText(file)
-        text.step("[")
-        mark = text.step("]") if text.peek() == "]" else ","
-        while mark == ",":
+        for _ in text.items("[", "]"):
             yield text.value()
-            mark = text.step(",]")
-        if text.peek():
-            raise ValueError("more than one JSON value")
 
 
 class _JsonText:
@@ -134,6 +124,16 @@ class _JsonText:
         self._at += 1
         return mark
 
+    def items(self, opening: str, closing: str) -> Iterator[None]:
+        """Step to each item of the one object or array, which is read before the next step."""
+        self.step(opening)
+        mark = self.step(closing) if self.peek() == closing else ","
+        while mark == ",":
+            yield
+            mark = self.step(f",{closing}")
+        if self.peek():
+            raise ValueError("more than one JSON value")
+
     def value(self) -> object:
         """Parse a value; hold more until it is whole and something follows it."""
         self.peek()
@@ -153,23 +153,17 @@ def read_json_lines(path: Path, columns: Iterable[str] = ()) -> Iterator[Row]:
     """Yield the objects of a JSON Lines file."""
     with _whole(path), open_bytes(path) as file:
         for line, text in enumerate(file, start=1):
-            values = _object(text)
-            if values is not None:
+            try:
+                values = json.loads(text)
+            except (ValueError, RecursionError):
+                values = None
+            if isinstance(values, dict):
                 check_columns(path, values, columns)
                 yield Row(line, values)
             elif not text.endswith(b"\n"):
                 raise EOFError  # the last line is cut off
             elif text.strip():
                 yield Row(line, {}, whole=False)
-
-
-def _object(text: bytes) -> Mapping[str, Any] | None:
-    """Parse one line; None where it is no JSON object."""
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return values if isinstance(values, dict) else None
 
 
 def read_parquet(path: Path, columns: Iterable[str] = ()) -> Iterator[Row]:
@@ -212,20 +206,17 @@ def open_bytes(path: Path) -> Iterator[Any]:
     """Open a file as bytes, unpacking .gz and .zst."""
     if path.suffix in {".gz", ".zst"} and path.stat().st_size == 0:
         raise EOFError  # would be taken for a whole file
-    with _opener(path)(path) as file:
-        yield file
-
-
-def _opener(path: Path) -> Callable[[Path], Any]:
-    """Return how to open a file of this name."""
     if path.suffix == ".gz":
-        return gzip.open
-    if path.suffix == ".zst":
+        with gzip.open(path) as unpacked:
+            yield unpacked
+    elif path.suffix == ".zst":
         zstandard = require("zstandard", extra="cohort", feature="zstd-compressed files")
-        return lambda name: BufferedReader(
-            _ZstdFile(name.open("rb"), zstandard.ZstdDecompressor().decompressobj)
-        )
-    return lambda name: name.open("rb")
+        new_frame = zstandard.ZstdDecompressor().decompressobj
+        with BufferedReader(_ZstdFile(path.open("rb"), new_frame)) as buffered:
+            yield buffered
+    else:
+        with path.open("rb") as file:
+            yield file
 
 
 class _ZstdFile(RawIOBase):
@@ -243,7 +234,12 @@ class _ZstdFile(RawIOBase):
 
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401  # a writeable buffer has no name
         """Unpack the next bytes."""
-        while not self._ready and (self._packed or self._fetch()):
+        while not self._ready:
+            self._packed = self._packed or self._file.read(PACKED)
+            if not self._packed:
+                if self._frame is not None:
+                    raise EOFError
+                break
             self._frame = self._frame or self._new_frame()
             self._ready = memoryview(self._frame.decompress(self._packed))
             self._packed = self._frame.unused_data
@@ -252,13 +248,6 @@ class _ZstdFile(RawIOBase):
         size = min(len(buffer), len(self._ready))
         buffer[:size], self._ready = self._ready[:size], self._ready[size:]
         return size
-
-    def _fetch(self) -> bool:
-        """Read packed bytes; False at the end of the file."""
-        self._packed = self._file.read(PACKED)
-        if not self._packed and self._frame is not None:
-            raise EOFError
-        return bool(self._packed)
 
     def close(self) -> None:
         """Close the packed file too."""

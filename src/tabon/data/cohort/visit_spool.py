@@ -6,8 +6,7 @@ when it is closed.
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import groupby
 from typing import Any
@@ -15,48 +14,31 @@ from typing import Any
 from tabon.data.cohort.visits import Image, Moment, Source, Visit
 from tabon.text.reports import Report
 
-SCHEMA = "CREATE TABLE visits (patient TEXT, visit TEXT)"
-AT_ONCE = 1000
 
+class VisitSpool:
+    """Visits on disk, in a temporary database that no one else sees."""
 
-class Spill:
-    """Visits on disk."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self) -> None:
         """Prepare the table."""
-        self._connection = connection
-        connection.execute(SCHEMA)
-        self._waiting: list[tuple[str, str]] = []
+        self._connection = sqlite3.connect("", isolation_level=None)
+        self._connection.execute("BEGIN")
+        self._connection.execute("CREATE TABLE visits (patient TEXT, visit TEXT)")
 
     def add(self, visit: Visit) -> None:
         """Keep one visit."""
-        self._waiting.append((_key(visit.patient), json.dumps(asdict(visit))))
-        if len(self._waiting) >= AT_ONCE:
-            self._write()
+        storable = visit.patient.encode("utf-8", "backslashreplace").decode()  # whatever is in it
+        row = storable, json.dumps(asdict(visit))
+        self._connection.execute("INSERT INTO visits VALUES (?, ?)", row)
 
     def patients(self) -> Iterator[list[Visit]]:
         """Yield the visits of each patient, patients in order of their ids."""
-        self._write()
         rows = self._connection.execute("SELECT patient, visit FROM visits ORDER BY patient")
         for _, visits in groupby(rows, key=lambda row: row[0]):
             yield [_visit(json.loads(text)) for _, text in visits]
 
-    def _write(self) -> None:
-        self._connection.executemany("INSERT INTO visits VALUES (?, ?)", self._waiting)
-        self._waiting.clear()
-
-
-@contextmanager
-def spill() -> Iterator[Spill]:
-    """Open a temporary database that no one else sees."""
-    with closing(sqlite3.connect("", isolation_level=None)) as connection:
-        connection.execute("BEGIN")
-        yield Spill(connection)
-
-
-def _key(patient: str) -> str:
-    """Return a patient id that SQLite can store, whatever is in it."""
-    return patient.encode("utf-8", "backslashreplace").decode()
+    def close(self) -> None:
+        """Let the database go."""
+        self._connection.close()
 
 
 def _visit(values: dict[str, Any]) -> Visit:
@@ -64,12 +46,7 @@ def _visit(values: dict[str, Any]) -> Visit:
     values |= {
         "moment": Moment(**values["moment"]),
         "report": Report(**values["report"]),
-        "images": _images(values["images"]),
+        "images": tuple(Image(**image) for image in values["images"]),
         "source": Source(**values["source"]),
     }
     return Visit(**values)
-
-
-def _images(values: Iterable[dict[str, Any]]) -> tuple[Image, ...]:
-    """Read images back."""
-    return tuple(Image(**image) for image in values)

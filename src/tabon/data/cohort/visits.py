@@ -1,12 +1,13 @@
 """What a data set's reader yields: visits, and rows that could not become one."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from typing import Literal
 
+from tabon.data.cohort.tables import read_csv
 from tabon.errors import BadInputError
 from tabon.text.reports import Report
 
@@ -73,6 +74,47 @@ class Excluded:
     source: Source
     reason: str
     study: str | None = None
+
+
+def visit_or_excluded(  # noqa: PLR0913  # the fields of a visit
+    source: Source,
+    needed: Mapping[str, object],
+    *,
+    study: str,
+    patient: str,
+    moment: Moment | str,
+    report: Report | str,
+    images: Iterable[Image],
+    split: str | None = None,
+) -> Visit | Excluded:
+    """Make a visit, or leave it out for the first reason whose value is missing.
+
+    A moment or a report that is a text is a reason too.
+    """
+    reasons = [reason for reason, value in needed.items() if not value]
+    reasons += [value for value in (moment, report) if isinstance(value, str)]
+    if reasons or isinstance(moment, str) or isinstance(report, str):
+        return Excluded(source, reasons[0], study or None)
+    if report.is_empty:
+        return Excluded(source, "no-report", study)
+    return Visit(
+        study=study,
+        patient=patient,
+        moment=moment,
+        report=report,
+        images=tuple(images),
+        split=split,
+        source=source,
+    )
+
+
+def visits_of_rows(
+    path: Path, columns: Iterable[str], visit: Callable[[Mapping[str, str], Source], Visit | Excluded]
+) -> Iterator[Visit | Excluded]:
+    """Make a visit of each row of a CSV file; those that are no whole rows are left out."""
+    for row in read_csv(path, columns):
+        source = Source(path.name, row.line)
+        yield visit(row.values, source) if row.whole else Excluded(source, "wrong-field-count")
 
 
 Reader = Callable[[Path], Iterator[Visit | Excluded]]
@@ -164,17 +206,15 @@ def moment_from(day: object, time: object = None) -> Moment:
     >>> moment_from("20120101", "93015.5") == moment_from("2012-01-01", "093015.5")
     True
     """
-    return Moment(_day(str(day).strip().removesuffix(".0")), _second(time))
-
-
-def _day(text: str) -> int:
-    """Return the number of a date."""
+    text = str(day).strip().removesuffix(".0")
     try:
         if len(text) == 8 and text.isdigit():  # noqa: PLR2004  # YYYYMMDD
-            return date(int(text[:4]), int(text[4:6]), int(text[6:])).toordinal()
-        return datetime.fromisoformat(text).date().toordinal()
+            found = date(int(text[:4]), int(text[4:6]), int(text[6:]))
+        else:
+            found = datetime.fromisoformat(text).date()
     except ValueError:
         raise BadInputError(f"a date of {len(text)} characters is neither YYYYMMDD nor ISO") from None
+    return Moment(found.toordinal(), _second(time))
 
 
 def _second(time: object) -> float | None:

@@ -6,12 +6,13 @@
 Nothing here opens a file or a connection. Research use only; not a medical device.
 """
 
+from tabon._internal.dicom import is_dicom
+from tabon.data.formats.dicom_files import dicom_values, parse_dicom, value_text
 from tabon.data.formats.dicom_sr import read_sr
 from tabon.data.formats.dicom_sr_writer import write_sr
 from tabon.data.formats.draft_text import DISCLAIMER
-from tabon.data.formats.fhir import read_fhir
-from tabon.data.formats.fhir_writer import FHIR_VERSIONS, FhirVersion, write_fhir
-from tabon.data.formats.load import patient_of, read_any
+from tabon.data.formats.fhir import patient_reference, read_fhir
+from tabon.data.formats.fhir_writer import FHIR_VERSIONS, FhirVersion, about_resource, write_fhir
 from tabon.data.formats.received import MAX_FILE, MAX_TEXT, Received
 
 __all__ = [
@@ -28,3 +29,17 @@ __all__ = [
     "write_fhir",
     "write_sr",
 ]
+
+
+def read_any(data: bytes, *, name: str) -> tuple[Received, ...]:
+    """Read the reports of a FHIR or a DICOM SR file, told apart by its first bytes."""
+    return (read_sr(data, name=name),) if is_dicom(data) else read_fhir(data, name=name)
+
+
+def patient_of(about: bytes, *, name: str) -> str | None:
+    """Return the patient of what a draft is about: as `Received.patient` would name them."""
+    if not is_dicom(about):
+        return patient_reference(about_resource(about, name), name)
+    dataset = parse_dicom(about, name)
+    with dicom_values(f"{name} has a patient id that cannot be read; export it again"):
+        return value_text(dataset, "PatientID") or None

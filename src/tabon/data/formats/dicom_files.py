@@ -1,39 +1,17 @@
 """DICOM files in and out of pydicom, without its warnings about values."""
 
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
 
-from tabon._internal.dicom import unchecked_values
+from tabon._internal.dicom import in_one_sentence, is_dicom, unchecked_values
 from tabon._internal.extras import require
 from tabon.data.formats.received import check_file_size
-from tabon.errors import BadInputError, TabonError
+from tabon.errors import BadInputError
 
 DEFLATED = b"1.2.840.10008.1.2.1.99"
-_PREAMBLE = 128
-_MAGIC = b"DICM"
 _META_END = 1024  # the file meta information is far shorter
-_UNREADABLE = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    Warning,  # where warnings are errors
-    struct.error,
-)
-
-
-def is_dicom(data: bytes) -> bool:
-    """Whether the bytes begin as a DICOM file does."""
-    return data[_PREAMBLE : _PREAMBLE + len(_MAGIC)] == _MAGIC
 
 
 def pydicom() -> Any:  # noqa: ANN401
@@ -43,19 +21,9 @@ def pydicom() -> Any:  # noqa: ANN401
 
 @contextmanager
 def dicom_values(message: str) -> Iterator[None]:
-    """Let pydicom work on values unchecked; what it raises becomes one sentence.
-
-    What pydicom says itself may hold what stands in the file.
-    """
-    package = pydicom()
-    own = (package.errors.BytesLengthException, package.errors.InvalidDicomError)
-    with unchecked_values(package):
-        try:
-            yield
-        except TabonError:
-            raise
-        except _UNREADABLE + own:
-            raise BadInputError(message) from None
+    """Let pydicom work on values unchecked; what it raises becomes one sentence."""
+    with unchecked_values(pydicom()), in_one_sentence(message, pydicom()):
+        yield
 
 
 def parse_dicom(data: bytes, name: str) -> Any:  # noqa: ANN401

@@ -13,7 +13,7 @@ from typing import Any
 from tabon.data.formats.dicom_files import dicom_values, parse_dicom, pydicom, sequence, value_text
 from tabon.data.formats.received import Received, check_text_size
 from tabon.errors import BadInputError
-from tabon.text.reports import Report, Section, parse_report, pieces
+from tabon.text.reports import SECTIONS, Report, Section, parse_report, pieces
 
 BASIC_TEXT_SR = "1.2.840.10008.5.1.4.1.1.88.11"
 SR_CLASSES = MappingProxyType(
@@ -68,26 +68,25 @@ def read_sr(data: bytes, *, name: str = "the DICOM file") -> Received:
             )
         texts = list(_texts(dataset, None, "", name, _MAX_LEVELS))
         check_text_size(sum(len(text.text.encode()) for text in texts), name)
-        return _received(dataset, texts, name)
-
-
-def _received(dataset: Any, texts: list[_Text], name: str) -> Received:  # noqa: ANN401
-    """Return what one document says."""
-    coded = _coded_report(texts)
-    report = coded if not coded.is_empty else parse_report(_raw_text(texts))
-    if report.is_empty:
-        raise BadInputError(f"{name} has no report text; give a document with TEXT items")
-    return Received(
-        report=report,
-        source="sections" if not coded.is_empty else "raw text",
-        id=value_text(dataset, "SOPInstanceUID") or None,
-        patient=value_text(dataset, "PatientID") or None,
-        date=_iso_date(value_text(dataset, "StudyDate") or value_text(dataset, "ContentDate")),
-        status=" ".join(
-            filter(None, (value_text(dataset, flag) for flag in ("CompletionFlag", "VerificationFlag")))
+        joined = {
+            section: "\n\n".join(text.text for text in texts if text.section == section and text.text)
+            for section in (*SECTIONS, None)
+        }
+        coded = Report(findings=joined["findings"], impression=joined["impression"], other=joined[None])
+        report = coded if not coded.is_empty else parse_report(_raw_text(texts))
+        if report.is_empty:
+            raise BadInputError(f"{name} has no report text; give a document with TEXT items")
+        day = value_text(dataset, "StudyDate") or value_text(dataset, "ContentDate")
+        is_date = len(day) == _DATE_LENGTH and day.isascii() and day.isdigit()
+        flags = (value_text(dataset, flag) for flag in ("CompletionFlag", "VerificationFlag"))
+        return Received(
+            report=report,
+            source="sections" if not coded.is_empty else "raw text",
+            id=value_text(dataset, "SOPInstanceUID") or None,
+            patient=value_text(dataset, "PatientID") or None,
+            date=f"{day[:4]}-{day[4:6]}-{day[6:]}" if is_date else None,
+            status=" ".join(filter(None, flags)) or None,
         )
-        or None,
-    )
 
 
 def _texts(
@@ -100,23 +99,15 @@ def _texts(
     """Yield the TEXT items of a content item, in the order of the document."""
     if levels == 0:
         raise BadInputError(f"{name} has a content tree of over {_MAX_LEVELS} levels; export it again")
-    code, meaning = _concept(item)
-    section = SECTION_CODES.get(code, section)
-    heading = meaning or heading
+    for concept in sequence(item, "ConceptNameCodeSequence")[:1]:
+        code = value_text(concept, "CodingSchemeDesignator"), value_text(concept, "CodeValue")
+        section = SECTION_CODES.get(code, section)
+        heading = value_text(concept, "CodeMeaning") or heading
     if value_text(item, "ValueType") == "TEXT":
         yield _Text(_strict_text(item, name), section, heading)
     for child in sequence(item, "ContentSequence"):
         if value_text(child, "RelationshipType") not in _ASIDE:
             yield from _texts(child, section, heading, name, levels - 1)
-
-
-def _concept(item: Any) -> tuple[tuple[str, str], str]:  # noqa: ANN401
-    """Return the coding scheme, the code and the meaning of an item's name."""
-    names = sequence(item, "ConceptNameCodeSequence")
-    if not names:
-        return ("", ""), ""
-    scheme, code = value_text(names[0], "CodingSchemeDesignator"), value_text(names[0], "CodeValue")
-    return (scheme, code), value_text(names[0], "CodeMeaning")
 
 
 def _strict_text(item: Any, name: str) -> str:  # noqa: ANN401
@@ -131,15 +122,6 @@ def _strict_text(item: Any, name: str) -> str:  # noqa: ANN401
     return value.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _coded_report(texts: list[_Text]) -> Report:
-    """Return the sections that concepts name; the rest of the text beside them."""
-
-    def joined(section: Section | None) -> str:
-        return "\n\n".join(text.text for text in texts if text.section == section and text.text)
-
-    return Report(findings=joined("findings"), impression=joined("impression"), other=joined(None))
-
-
 def _raw_text(texts: list[_Text]) -> str:
     """Return all text as one, with the headings that `tabon.text.reports` knows."""
     lines: list[str] = []
@@ -151,10 +133,3 @@ def _raw_text(texts: list[_Text]) -> str:
         last = text.heading
         lines.append(text.text)
     return "\n\n".join(lines)
-
-
-def _iso_date(value: str) -> str | None:
-    """Return a DICOM date as ISO 8601, None where it is none."""
-    if len(value) != _DATE_LENGTH or not (value.isascii() and value.isdigit()):
-        return None
-    return f"{value[:4]}-{value[4:6]}-{value[6:]}"

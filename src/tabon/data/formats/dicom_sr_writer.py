@@ -71,7 +71,9 @@ def write_sr(
     source = parse_dicom(about, name)
     with dicom_values(f"{name} has patient or study values that cannot be read; export it again"):
         document = _document(source, name)
-        _say_when(document, written or datetime.now().astimezone())
+        when = written or datetime.now().astimezone()
+        document.ContentDate = document.SeriesDate = f"{when:%Y%m%d}"
+        document.ContentTime = document.SeriesTime = f"{when:%H%M%S}"
         _say_what(document, kept, signature)
         content = "\0".join((str(document.StudyInstanceUID), kept.findings, kept.impression, signature))
         _name(document, seed, sha256(content.encode()).hexdigest())
@@ -106,12 +108,6 @@ def _document(source: Any, name: str) -> Any:  # noqa: ANN401
     return document
 
 
-def _say_when(document: Any, written: datetime) -> None:  # noqa: ANN401
-    """Put in the date and the time of the content."""
-    document.ContentDate = document.SeriesDate = f"{written:%Y%m%d}"
-    document.ContentTime = document.SeriesTime = f"{written:%H%M%S}"
-
-
 def _say_what(document: Any, draft: Report, signature: str) -> None:  # noqa: ANN401
     """Put in the content tree."""
     document.ValueType = "CONTAINER"
@@ -120,7 +116,10 @@ def _say_what(document: Any, draft: Report, signature: str) -> None:  # noqa: AN
     document.ContentSequence = [_text(_COMMENT, DISCLAIMER), _text(_PARAMETERS, signature or "none")]
     for (heading, concept), text in ((_FINDINGS, draft.findings), (_IMPRESSION, draft.impression)):
         if text:
-            document.ContentSequence.append(_container(heading, _text(concept, text)))
+            container = _item("CONTAINER", heading)
+            container.ContinuityOfContent = "SEPARATE"
+            container.ContentSequence = [_text(concept, text)]
+            document.ContentSequence.append(container)
 
 
 def _name(document: Any, seed: str | None, content: str) -> None:  # noqa: ANN401
@@ -161,12 +160,4 @@ def _text(concept: _Concept, text: str) -> Any:  # noqa: ANN401
     """Return a TEXT item; DICOM ends a line with CR LF."""
     item = _item("TEXT", concept)
     item.TextValue = text.replace("\n", "\r\n")
-    return item
-
-
-def _container(concept: _Concept, *items: Any) -> Any:  # noqa: ANN401
-    """Return a CONTAINER item."""
-    item = _item("CONTAINER", concept)
-    item.ContinuityOfContent = "SEPARATE"
-    item.ContentSequence = list(items)
     return item

@@ -10,21 +10,15 @@ Both versions keep these in the same places, so reading needs no version.
 """
 
 import base64
+import json
+import re
 from collections.abc import Iterator, Mapping
 from email.message import Message
+from typing import Any
 
 from tabon.data.formats.draft_text import presented_text
-from tabon.data.formats.fhir_json import (
-    Resource,
-    bundled,
-    called,
-    object_at,
-    objects_at,
-    parse_resource,
-    text_at,
-)
 from tabon.data.formats.html_text import html_text
-from tabon.data.formats.received import MAX_TEXT, Received, check_text_size
+from tabon.data.formats.received import MAX_TEXT, Received, check_file_size, check_text_size
 from tabon.errors import BadInputError
 from tabon.text.reports import Report, parse_report
 
@@ -32,9 +26,11 @@ LOINC = "http://loinc.org"
 FINDINGS_CODE, IMPRESSION_CODE = "59776-5", "19005-8"
 SIGNATURE_URL = "urn:tabon:signature"
 
+_ID = re.compile(r"[A-Za-z0-9.-]{1,64}")
 _CHARSETS = frozenset({"utf-8", "utf8", "us-ascii", "iso-8859-1", "windows-1252"})
 _BASE64_CHARACTERS = MAX_TEXT // 3 * 4 + 1024  # and room for line ends
 
+Resource = Mapping[str, Any]
 Observations = Mapping[str, Resource]
 
 
@@ -52,7 +48,13 @@ def read_fhir(data: bytes, *, name: str = "the FHIR file") -> tuple[Received, ..
     reports = [entry for _, entry in entries if entry.get("resourceType") == "DiagnosticReport"]
     if not reports:
         raise BadInputError(f"{name} holds no DiagnosticReport; give one, or a Bundle with one")
-    observations = dict(_addressed_observations(entries))
+    observations: dict[str, Resource] = {}  # under each name that a reference may use
+    for address, resource in entries:
+        if resource.get("resourceType") == "Observation":
+            if address is not None:
+                observations[address] = resource
+            if isinstance(resource.get("id"), str):
+                observations[f"Observation/{resource['id']}"] = resource
     return tuple(_received(report, observations, called(report, name)) for report in reports)
 
 
@@ -87,7 +89,9 @@ def _report(resource: Resource, observations: Observations, name: str) -> tuple[
             return whole, f"presentedForm {kind}"
     if not structured.is_empty:
         return structured, "conclusion"
-    narrative = parse_report(_narrative(resource, name))
+    div = text_at(object_at(resource, "text", name), "div", name) or ""
+    check_text_size(len(div.encode(errors="replace")), name)
+    narrative = parse_report(html_text(div, name))
     if narrative.is_empty:
         raise BadInputError(
             f"{name} has no report text; give one with a text/plain or text/html presentedForm that holds "
@@ -113,21 +117,18 @@ def _as_written_here(structured: Report, text: str, resource: Resource, name: st
 
 def _presented(resource: Resource, name: str) -> Iterator[tuple[str, str]]:
     """Yield the attached texts, plain ones first."""
-    attached = [(_media_type(form, name), form) for form in objects_at(resource, "presentedForm", name)]
+    attached = []
+    for form in objects_at(resource, "presentedForm", name):
+        media = Message()  # parses the content type; an attachment without one is no text
+        kind = text_at(form, "contentType", name) or ""
+        media["Content-Type"] = " ".join(kind[:200].split()) or "application/octet-stream"
+        attached.append((media, form))
     for wanted in ("text/plain", "text/html"):
         for media, form in attached:
             data = text_at(form, "data", name)
             if media.get_content_type() == wanted and data:
                 text = _decoded(data, media.get_param("charset", "utf-8"), name)
                 yield wanted, html_text(text, name) if wanted == "text/html" else text
-
-
-def _media_type(form: Resource, name: str) -> Message:
-    """Return an attachment's content type, parsed; an attachment without one is no text."""
-    media = Message()
-    kind = text_at(form, "contentType", name) or "application/octet-stream"
-    media["Content-Type"] = " ".join(kind[:200].split()) or "application/octet-stream"
-    return media
 
 
 def _decoded(data: str, charset: object, name: str) -> str:
@@ -159,7 +160,9 @@ def _structured(resource: Resource, observations: Observations, name: str) -> Re
     impression = [text_at(resource, "conclusion", name) or ""]
     for observation in _own_observations(resource, observations, name):
         text = text_at(observation, "valueString", name) or ""
-        (impression if _is_impression(observation, name) else findings).append(text)
+        codings = objects_at(object_at(observation, "code", name), "coding", name)
+        codes = [(coding.get("system"), coding.get("code")) for coding in codings]
+        (impression if (LOINC, IMPRESSION_CODE) in codes else findings).append(text)
     check_text_size(sum(len(text.encode(errors="replace")) for text in (*findings, *impression)), name)
     return Report(findings=_paragraphs(findings), impression=_paragraphs(impression))
 
@@ -167,12 +170,6 @@ def _structured(resource: Resource, observations: Observations, name: str) -> Re
 def _paragraphs(texts: list[str]) -> str:
     """Return the texts below each other, each once."""
     return "\n\n".join(dict.fromkeys(filter(None, (text.strip() for text in texts))))
-
-
-def _is_impression(observation: Resource, name: str) -> bool:
-    """Whether an Observation is coded as the impression."""
-    codings = objects_at(object_at(observation, "code", name), "coding", name)
-    return any((coding.get("system"), coding.get("code")) == (LOINC, IMPRESSION_CODE) for coding in codings)
 
 
 def _own_observations(resource: Resource, observations: Observations, name: str) -> Iterator[Resource]:
@@ -186,23 +183,72 @@ def _own_observations(resource: Resource, observations: Observations, name: str)
             yield observations[address]
 
 
-def _addressed_observations(
-    entries: tuple[tuple[str | None, Resource], ...],
-) -> Iterator[tuple[str, Resource]]:
-    """Yield the Observations of a Bundle under each name that a reference may use."""
-    for address, resource in entries:
-        if resource.get("resourceType") == "Observation":
-            if address is not None:
-                yield address, resource
-            if isinstance(resource.get("id"), str):
-                yield f"Observation/{resource['id']}", resource
+# --- FHIR's JSON with its types checked: a value of another type is named, never shown ----
 
 
-# --- the narrative -----------------------------------------------------------------------
+def parse_resource(data: bytes, name: str) -> Resource:
+    """Return the one JSON object of a file.
+
+    Raises:
+        BadInputError: the bytes are too many, not UTF-8, not JSON or not an object with a resourceType.
+    """
+    check_file_size(data, name)
+    try:
+        value = json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"{name} is not UTF-8 at byte {error.start}; save it as UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise BadInputError(
+            f"{name} is not whole JSON (line {error.lineno}, column {error.colno}); copy it again"
+        ) from None
+    except (ValueError, RecursionError):
+        raise BadInputError(f"{name} is nested too deeply or has too long a number; repair it") from None
+    if not isinstance(value, dict) or not isinstance(value.get("resourceType"), str):
+        raise BadInputError(f"{name} is not a FHIR resource; give JSON with a resourceType")
+    return value
 
 
-def _narrative(resource: Resource, name: str) -> str:
-    """Return the words of the narrative, nothing where there is none."""
-    div = text_at(object_at(resource, "text", name), "div", name) or ""
-    check_text_size(len(div.encode(errors="replace")), name)
-    return html_text(div, name)
+def called(resource: Resource, name: str) -> str:
+    """Return what a message calls a resource: the file, and its id where that is one."""
+    identity = resource.get("id")
+    is_id = isinstance(identity, str) and _ID.fullmatch(identity)
+    return f"{name}, DiagnosticReport {identity}" if is_id else name
+
+
+def text_at(resource: Resource, key: str, name: str) -> str | None:
+    """Return the string under a key, None where there is none."""
+    value = resource.get(key)
+    if value is not None and not isinstance(value, str):
+        raise BadInputError(f"{name}: {key!r} is not a string; FHIR wants one there")
+    return value
+
+
+def object_at(resource: Resource, key: str, name: str) -> Resource:
+    """Return the object under a key, an empty one where there is none."""
+    value = resource.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise BadInputError(f"{name}: {key!r} is not an object; FHIR wants one there")
+    return value
+
+
+def objects_at(resource: Resource, key: str, name: str) -> tuple[Resource, ...]:
+    """Return the objects of the list under a key, none where there is no list."""
+    value = resource.get(key)
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise BadInputError(f"{name}: {key!r} is not a list of objects; FHIR wants one there")
+    return tuple(value)
+
+
+def bundled(resource: Resource, name: str) -> Iterator[tuple[str | None, Resource]]:
+    """Yield the resources of a Bundle with their addresses; any other resource is alone."""
+    if resource["resourceType"] != "Bundle":
+        yield None, resource
+        return
+    for entry in objects_at(resource, "entry", name):
+        inner = object_at(entry, "resource", name)
+        if inner:
+            yield text_at(entry, "fullUrl", name), inner

@@ -11,8 +11,17 @@ from html import escape
 from typing import Any, Literal, get_args
 
 from tabon.data.formats.draft_text import DISCLAIMER, one_line, plain_draft, presented_text
-from tabon.data.formats.fhir import FINDINGS_CODE, LOINC, SIGNATURE_URL
-from tabon.data.formats.fhir_json import Resource, bundled, object_at, objects_at, parse_resource, text_at
+from tabon.data.formats.fhir import (
+    FINDINGS_CODE,
+    LOINC,
+    SIGNATURE_URL,
+    Resource,
+    bundled,
+    object_at,
+    objects_at,
+    parse_resource,
+    text_at,
+)
 from tabon.data.formats.received import check_text_size
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.text.reports import Report
@@ -50,10 +59,16 @@ def write_fhir(
     kept, signature = plain_draft(draft), one_line(signature)
     text = presented_text(kept, signature=signature)
     check_text_size(len(text.encode()), "the draft")
+    lines = "<br/>".join(escape(text.strip()).split("\n"))  # nothing in it can be read as a tag
+    attachment = {
+        "contentType": "text/plain; charset=utf-8",
+        "data": base64.b64encode(text.encode()).decode(),
+        "title": "Machine-written draft",
+    }
     resource: dict[str, Any] = {
         "resourceType": "DiagnosticReport",
         "meta": {"tag": [{"system": TAG_SYSTEM, "code": "machine-written-draft", "display": DISCLAIMER}]},
-        "text": {"status": "generated", "div": _narrative(text)},
+        "text": {"status": "generated", "div": f'<div xmlns="http://www.w3.org/1999/xhtml">{lines}</div>'},
         **_findings(kept),
         "extension": [{"url": SIGNATURE_URL, "valueString": signature}],
         **_references(about, name),
@@ -61,7 +76,7 @@ def write_fhir(
         "code": _coded("18748-4", "Diagnostic imaging study"),
         **({"note": [{"text": DISCLAIMER}]} if fhir_version == "R5" else {}),
         **({"conclusion": kept.impression} if kept.impression else {}),
-        "presentedForm": [_attachment(text)],
+        "presentedForm": [attachment],
     }
     return json.dumps(resource, ensure_ascii=False, indent=1).encode() + b"\n"
 
@@ -69,18 +84,6 @@ def write_fhir(
 def _coded(code: str, display: str) -> dict[str, Any]:
     """Return a LOINC concept."""
     return {"coding": [{"system": LOINC, "code": code, "display": display}], "text": display}
-
-
-def _narrative(text: str) -> str:
-    """Return the text as XHTML, with nothing in it that could be read as a tag."""
-    lines = "<br/>".join(escape(text.strip()).split("\n"))
-    return f'<div xmlns="http://www.w3.org/1999/xhtml">{lines}</div>'
-
-
-def _attachment(text: str) -> dict[str, str]:
-    """Return the text as FHIR attaches it."""
-    data = base64.b64encode(text.encode()).decode()
-    return {"contentType": "text/plain; charset=utf-8", "data": data, "title": "Machine-written draft"}
 
 
 def _findings(draft: Report) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from tabon.data.simulate.catalogue import KINDS
 from tabon.data.simulate.draws import Draws
 from tabon.data.simulate.evidence import RATES, Evidence, Look
+from tabon.data.simulate.patients import Visit
 from tabon.data.simulate.phrases import phrase_book
 from tabon.data.simulate.report_text import MACHINE, Reader, Voice, Writing, draw_reader, polish, spoken
 from tabon.data.simulate.sections import write_report
@@ -30,11 +31,12 @@ MARKDOWN = 0.5  # of chatty drafts, how many put their headings in bold
 
 
 @dataclass(frozen=True, slots=True)
-class Prior:
-    """What a generator may know of the visit before."""
+class Exam:
+    """A visit with its report and its reader."""
 
-    writing: Writing
+    visit: Visit
     reader: Reader
+    writing: Writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,8 @@ class Draft:
         return {"text": self.text, "errors": list(self.errors), "state": facts(self.said)}
 
 
-def write_draft(evidence: Evidence, prior: Prior, draws: Draws, settings: SimulationSettings) -> Draft:
-    """One draft of a visit."""
+def write_draft(evidence: Evidence, prior: Exam, draws: Draws, settings: SimulationSettings) -> Draft:
+    """One draft of a visit, by a generator that may know the report of the visit before."""
     rates, noise = RATES[settings.prompt], settings.noise
     if draws.chance(rates.copied * noise):
         said = prior.writing.said()
@@ -59,14 +61,17 @@ def write_draft(evidence: Evidence, prior: Prior, draws: Draws, settings: Simula
     look = Look(draws, rates, noise, prior=settings.prompt == "p3")
     writing = _write(spoken(look.see(evidence), draws), prior, draws, settings)
     whole, chatty = draws.chance(1 - rates.section * noise), draws.chance(rates.chatty * noise)
-    writing = writing if whole else _drop_section(writing, draws)
+    if not whole and draws.chance(NO_IMPRESSION):
+        writing = replace(writing, impression=())
+    elif not whole:
+        writing = replace(writing, findings=())
     said = writing.said()
     manners = ["missing section"] * (not whole) + ["chatty preamble"] * chatty
     text = chat(writing.record(), draws) if chatty else layout(writing.record())
     return Draft(text, said, label(evidence.truth, said, *manners))
 
 
-def _write(seen: tuple[Finding, ...], prior: Prior, draws: Draws, settings: SimulationSettings) -> Writing:
+def _write(seen: tuple[Finding, ...], prior: Exam, draws: Draws, settings: SimulationSettings) -> Writing:
     """Put what was seen into words, in the style that the prompt brings."""
     if settings.prompt == "p1":
         return write_report(seen, MACHINE, draws)
@@ -74,13 +79,6 @@ def _write(seen: tuple[Finding, ...], prior: Prior, draws: Draws, settings: Simu
         return write_report(seen, draw_reader(draws, settings.seed), draws)
     reader = prior.reader if draws.chance(PRIOR_STYLE) else MACHINE
     return write_report(seen, reader, draws, echoes=prior.writing.echoes(), echo=ECHO)
-
-
-def _drop_section(writing: Writing, draws: Draws) -> Writing:
-    """The draft without one of its sections."""
-    if draws.chance(NO_IMPRESSION):
-        return replace(writing, impression=())
-    return replace(writing, findings=())
 
 
 def layout(report: Mapping[str, str], *, bold: bool = False) -> str:
@@ -111,38 +109,16 @@ def label(truth: Iterable[Finding], said: Iterable[Finding], *manners: str) -> t
     >>> label([effusion], [replace(effusion, side="right", course="stable")])
     ('wrong side', 'false change word')
     """
-    true, told = _by_kind(truth), _by_kind(said)
-    found = {*manners, *_absences(true, told), *_details(true, told)}
+    true, told = ({finding.kind: finding for finding in findings} for findings in (truth, said))
+    there, claimed = ({kind for kind in by if by[kind].present} for by in (true, told))
+    found = set(manners)
+    for kind in there - claimed:
+        found.add("dropped chronic finding" if KINDS[kind].group == "chronic" else "missed finding")
+    if claimed - there:
+        found.add("hallucinated finding")
+    for kind in there & claimed:
+        found |= {"wrong side"} if told[kind].side != true[kind].side else set()
+        found |= {"wrong severity"} if told[kind].severity != true[kind].severity else set()
+    if any(told[kind].course not in ("", true[kind].course) for kind in true.keys() & told.keys()):
+        found.add("false change word")
     return tuple(error for error in ERRORS if error in found)
-
-
-def _by_kind(findings: Iterable[Finding]) -> dict[str, Finding]:
-    """The findings by kind."""
-    return {finding.kind: finding for finding in findings}
-
-
-def _present(findings: Mapping[str, Finding]) -> set[str]:
-    """The kinds that are there."""
-    return {kind for kind, finding in findings.items() if finding.present}
-
-
-def _absences(true: Mapping[str, Finding], told: Mapping[str, Finding]) -> set[str]:
-    """Errors of presence: what is left out, what is made up."""
-    missing = _present(true) - _present(told)
-    left_out = {
-        "dropped chronic finding" if KINDS[kind].group == "chronic" else "missed finding" for kind in missing
-    }
-    made_up = _present(told) - _present(true)
-    return left_out | ({"hallucinated finding"} if made_up else set())
-
-
-def _details(true: Mapping[str, Finding], told: Mapping[str, Finding]) -> set[str]:
-    """Errors in what is said of a finding: side, severity, change."""
-    errors = set()
-    for kind in true.keys() & told.keys():
-        truth, said = true[kind], told[kind]
-        if truth.present and said.present:
-            errors |= {"wrong side"} if said.side != truth.side else set()
-            errors |= {"wrong severity"} if said.severity != truth.severity else set()
-        errors |= {"false change word"} if said.course not in ("", truth.course) else set()
-    return errors

@@ -5,7 +5,7 @@ with its sisters most of the time and else draws its own, so a rate stays what
 it is while the errors of one visit go together, as they do in life.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from tabon.data.simulate.catalogue import HEALTH, KINDS
 from tabon.data.simulate.draws import Draws
@@ -69,16 +69,11 @@ class Evidence:
 def gather(draws: Draws, prior: Visit, current: Visit, health: int) -> Evidence:
     """Draw the doubts that all drafts of a visit share."""
     known = {finding.kind for finding in current.findings}
-    doubts = tuple(_doubt(draws) for _ in current.findings)
+    doubts = tuple(Doubt(*(draws.unit() for _ in fields(Doubt))) for _ in current.findings)
     phantoms = tuple((_phantom(draws, health, current.number), draws.unit()) for _ in PHANTOMS)
     gone = (finding for finding in prior.findings if finding.present and finding.kind not in known)
     stale = tuple((replace(finding, course="stable"), draws.unit()) for finding in gone)
     return Evidence(current.findings, doubts, phantoms, stale)
-
-
-def _doubt(draws: Draws) -> Doubt:
-    """The doubt about one finding."""
-    return Doubt(draws.unit(), draws.unit(), draws.unit(), draws.unit(), draws.unit())
 
 
 def _phantom(draws: Draws, health: int, number: int) -> Finding:

@@ -1,6 +1,5 @@
 """Patients, their visits, and how a hidden state moves from visit to visit."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
@@ -70,48 +69,31 @@ def simulate_patient(seed: int, index: int) -> Patient:
     health = draws.weighted(HEALTH_WEIGHTS)
     view = "AP" if draws.chance(AP_SHARE[health]) else "PA"
     count = VISIT_COUNTS[draws.weighted(VISIT_WEIGHTS)]
-    return Patient(index, health, view, tuple(_visits(draws, health, count)))
-
-
-def _visits(draws: Draws, health: int, count: int) -> Iterator[Visit]:
-    """The visits of one patient, each grown from the one before."""
     day = FIRST_DAY + timedelta(days=draws.below(START_SPAN))
-    hidden = _first_state(draws, health)
-    yield Visit(1, day, _reported(draws, hidden))
+    hidden = tuple(
+        begin(draws, kind, onset=1) for kind in KINDS.values() if draws.chance(kind.rates[health] / 1000)
+    )
+    visits = [Visit(1, day, _reported(draws, hidden))]
     for number in range(2, count + 1):
-        gap = _draw_gap(draws, health)
+        gap = tuple(GAPS)[draws.weighted([weights[health] for _, weights in GAPS.values()])]
         low, high = GAPS[gap][0]
         day += timedelta(days=low + draws.below(high - low))
         hidden = _next_state(draws, health, gap, hidden, number)
-        yield Visit(number, day, _reported(draws, hidden))
-
-
-def _draw_gap(draws: Draws, health: int) -> str:
-    """Whether the next visit is near, mid or far in time."""
-    names = tuple(GAPS)
-    return names[draws.weighted([GAPS[name][1][health] for name in names])]
-
-
-def _first_state(draws: Draws, health: int) -> tuple[Finding, ...]:
-    """What a patient brings to the first visit."""
-    return tuple(
-        begin(draws, kind, onset=1) for kind in KINDS.values() if draws.chance(kind.rates[health] / 1000)
-    )
+        visits.append(Visit(number, day, _reported(draws, hidden)))
+    return Patient(index, health, view, tuple(visits))
 
 
 def begin(draws: Draws, kind: Kind, *, onset: int, course: Course = "") -> Finding:
-    """A finding of this kind as it first shows itself."""
+    """A finding of this kind as it first shows itself.
+
+    What is on both sides lies at the bases, the apices, the hila or nowhere in particular.
+    """
     side: Side = draws.pick(kind.sides) if kind.sides else ""
     severity: Severity = SEVERITIES[draws.weighted(SEVERITY_WEIGHTS)] if kind.graded else ""
-    return Finding(kind.name, side, severity, _place(draws, kind, side), onset, course)
-
-
-def _place(draws: Draws, kind: Kind, side: Side) -> str:
-    """Where it lies; what is on both sides lies at the bases or nowhere in particular."""
-    if not kind.places:
-        return ""
-    place = draws.pick(kind.places)
-    return place if side != "bilateral" or place in ("basilar", "apical", "perihilar") else ""
+    place = draws.pick(kind.places) if kind.places else ""
+    if side == "bilateral" and place not in ("basilar", "apical", "perihilar"):
+        place = ""
+    return Finding(kind.name, side, severity, place, onset, course)
 
 
 def _next_state(
@@ -121,17 +103,12 @@ def _next_state(
     old = {finding.kind: finding for finding in hidden if finding.present}
     later = []
     for kind in KINDS.values():
+        share = CHRONIC_ONSET[gap] if kind.group == "chronic" else ONSET[gap]
         if kind.name in old:
             later.append(_evolve(draws, kind, gap, old[kind.name]))
-        elif draws.chance(_onset_rate(kind, health, gap)):
+        elif draws.chance(share * kind.rates[health] / 1000):
             later.append(begin(draws, kind, onset=number, course="new"))
     return tuple(later)
-
-
-def _onset_rate(kind: Kind, health: int, gap: str) -> float:
-    """How likely a finding is to begin between two visits."""
-    share = CHRONIC_ONSET[gap] if kind.group == "chronic" else ONSET[gap]
-    return share * kind.rates[health] / 1000
 
 
 def _evolve(draws: Draws, kind: Kind, gap: str, finding: Finding) -> Finding:
@@ -172,12 +149,9 @@ def regrade(finding: Finding, course: Course) -> Finding:
 
 def _reported(draws: Draws, hidden: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """The part of the hidden state that is worth a word on this visit."""
-    return tuple(finding for finding in hidden if draws.chance(_worth(finding)))
-
-
-def _worth(finding: Finding) -> float:
-    """How likely a finding is to be worth a word."""
-    if not finding.present:
-        return TOLD
-    incidental = KINDS[finding.kind].incidental and not finding.changed
-    return SEEN if incidental else 1.0
+    reported = []
+    for finding in hidden:
+        incidental = KINDS[finding.kind].incidental and not finding.changed
+        if draws.chance(TOLD if not finding.present else SEEN if incidental else 1.0):
+            reported.append(finding)
+    return tuple(reported)

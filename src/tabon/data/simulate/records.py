@@ -4,14 +4,13 @@ Patients come one at a time and none is kept, so a cohort of any size streams.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
-from tabon.data.simulate.drafts import Prior, write_draft
+from tabon.data.simulate.drafts import Exam, write_draft
 from tabon.data.simulate.draws import Draws
 from tabon.data.simulate.evidence import gather
-from tabon.data.simulate.patients import Patient, Visit, simulate_patient
-from tabon.data.simulate.report_text import Reader, Writing, draw_reader, spoken
+from tabon.data.simulate.patients import Patient, simulate_patient
+from tabon.data.simulate.report_text import draw_reader, spoken
 from tabon.data.simulate.sections import NOTHING, write_report
 from tabon.data.simulate.settings import SPLITS, SimulationSettings, Split, split_of
 from tabon.data.simulate.state import facts
@@ -24,15 +23,6 @@ WORDS_STREAM, EVIDENCE_STREAM, DRAFT_STREAM = 1, 2, 3  # 0 is the patient's hist
 Record = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Exam:
-    """A visit with its report and its reader."""
-
-    visit: Visit
-    reader: Reader
-    writing: Writing
-
-
 def simulate_transitions(settings: SimulationSettings, split: Split) -> Iterator[Record]:
     """All transitions of a split: consecutive visits of one patient, with their true states.
 
@@ -42,7 +32,17 @@ def simulate_transitions(settings: SimulationSettings, split: Split) -> Iterator
     """
     for patient in _patients(settings, split):
         for prior, current in pairwise(_exams(settings.seed, patient)):
-            yield _transition(patient, prior, current, split)
+            yield {
+                "id": _id(patient, current),
+                "patient": patient.name,
+                "prior": prior.writing.record(),
+                "current": current.writing.record(),
+                "prior_date": prior.visit.day.isoformat(),
+                "current_date": current.visit.day.isoformat(),
+                "view": patient.view,
+                "split": split,
+                "state": {"prior": facts(prior.visit.findings), "current": facts(current.visit.findings)},
+            }
 
 
 def simulate_queries(settings: SimulationSettings, split: Split = "test") -> Iterator[Record]:
@@ -55,7 +55,18 @@ def simulate_queries(settings: SimulationSettings, split: Split = "test") -> Ite
     """
     for patient in _patients(settings, split):
         for prior, current in pairwise(_exams(settings.seed, patient)):
-            yield _query(patient, prior, current, settings)
+            path, number = (settings.seed, patient.index), current.visit.number
+            draws = Draws(*path, EVIDENCE_STREAM, number)
+            evidence = gather(draws, prior.visit, current.visit, patient.health)
+            streams = (Draws(*path, DRAFT_STREAM, number, j) for j in range(settings.num_candidates))
+            yield {
+                "id": _id(patient, current),
+                "patient": patient.name,
+                "prior": prior.writing.record(),
+                "candidates": [write_draft(evidence, prior, stream, settings).record() for stream in streams],
+                "reference": current.writing.record(),
+                "state": facts(current.visit.findings),
+            }
 
 
 def _patients(settings: SimulationSettings, split: Split) -> Iterator[Patient]:
@@ -68,53 +79,17 @@ def _patients(settings: SimulationSettings, split: Split) -> Iterator[Patient]:
 
 
 def _exams(seed: int, patient: Patient) -> Iterator[Exam]:
-    """The patient's visits as they were read and written, in order."""
+    """The patient's visits as they were read and written, in order, each with the last report at hand."""
     draws = Draws(seed, patient.index, WORDS_STREAM)
     home = draw_reader(draws, seed)
     last: Exam | None = None
     for visit in patient.visits:
         reader = home if last is None or draws.chance(HOME) else draw_reader(draws, seed)
-        last = Exam(visit, reader, _report(visit, reader, draws, last))
+        echoes = NOTHING if last is None else last.writing.echoes()
+        echo = ECHO_OWN if last is not None and last.reader == reader else ECHO_OTHER
+        findings = spoken(visit.findings, draws)
+        last = Exam(visit, reader, write_report(findings, reader, draws, echoes=echoes, echo=echo))
         yield last
-
-
-def _report(visit: Visit, reader: Reader, draws: Draws, last: Exam | None) -> Writing:
-    """The reader's report of a visit, with the last report at hand."""
-    echoes = NOTHING if last is None else last.writing.echoes()
-    echo = ECHO_OWN if last is not None and last.reader == reader else ECHO_OTHER
-    return write_report(spoken(visit.findings, draws), reader, draws, echoes=echoes, echo=echo)
-
-
-def _transition(patient: Patient, prior: Exam, current: Exam, split: Split) -> Record:
-    """One line of a transitions file."""
-    return {
-        "id": _id(patient, current),
-        "patient": patient.name,
-        "prior": prior.writing.record(),
-        "current": current.writing.record(),
-        "prior_date": prior.visit.day.isoformat(),
-        "current_date": current.visit.day.isoformat(),
-        "view": patient.view,
-        "split": split,
-        "state": {"prior": facts(prior.visit.findings), "current": facts(current.visit.findings)},
-    }
-
-
-def _query(patient: Patient, prior: Exam, current: Exam, settings: SimulationSettings) -> Record:
-    """One line of a queries file."""
-    path = (settings.seed, patient.index)
-    number = current.visit.number
-    evidence = gather(Draws(*path, EVIDENCE_STREAM, number), prior.visit, current.visit, patient.health)
-    known = Prior(prior.writing, prior.reader)
-    streams = (Draws(*path, DRAFT_STREAM, number, j) for j in range(settings.num_candidates))
-    return {
-        "id": _id(patient, current),
-        "patient": patient.name,
-        "prior": prior.writing.record(),
-        "candidates": [write_draft(evidence, known, draws, settings).record() for draws in streams],
-        "reference": current.writing.record(),
-        "state": facts(current.visit.findings),
-    }
 
 
 def _id(patient: Patient, current: Exam) -> str:

@@ -119,15 +119,10 @@ def spoken(findings: Iterable[Finding], draws: Draws) -> tuple[Finding, ...]:
     """The findings as they will be put: that nothing changed is often left unsaid."""
     return tuple(
         replace(finding, course="")
-        if finding.course == "stable" and not _says_stable(finding, draws)
+        if finding.course == "stable" and not draws.chance(SAY_STABLE[KINDS[finding.kind].group])
         else finding
         for finding in findings
     )
-
-
-def _says_stable(finding: Finding, draws: Draws) -> bool:
-    """Whether a stable finding is called stable."""
-    return draws.chance(SAY_STABLE[KINDS[finding.kind].group])
 
 
 def polish(text: str) -> str:
@@ -158,9 +153,10 @@ def noun_slots(finding: Finding, words: Words, voice: Voice) -> dict[str, str]:
     grade, adverb = _grade_words(finding, words, voice)
     device = KINDS[finding.kind].region == "devices"
     phrase = " ".join(filter(None, [grade, finding.side, "" if device else finding.place, noun]))
+    article = "an" if phrase.lower().startswith(_VOWELS) else "a"
     return {
         "np": phrase,
-        "a_np": phrase if plural or words.mass else f"{_article(phrase)} {phrase}",
+        "a_np": phrase if plural or words.mass else f"{article} {phrase}",
         "bare": f"{finding.side} {noun}",
         "is": "are" if plural else "is",
         "has": "have" if plural else "has",
@@ -177,11 +173,6 @@ def _grade_words(finding: Finding, words: Words, voice: Voice) -> tuple[str, str
         return "", ""
     rank = SEVERITIES.index(finding.severity)
     return voice.speak(words.grades[rank]), voice.speak(words.adverbs[rank])
-
-
-def _article(phrase: str) -> str:
-    """The article that goes with a countable noun phrase."""
-    return "an" if phrase.lower().startswith(_VOWELS) else "a"
 
 
 def findings_phrases(finding: Finding, book: PhraseBook, draws: Draws) -> Phrases:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from tabon.data.simulate.catalogue import KINDS, Region
+from tabon.data.simulate.catalogue import KINDS
 from tabon.data.simulate.draws import Draws
 from tabon.data.simulate.report_text import Pen, Reader, Sentence, Voice, Writing, interleave, take_pen
 from tabon.data.simulate.state import Finding
@@ -69,11 +69,14 @@ def findings_section(findings: Iterable[Finding], pen: Pen) -> tuple[Sentence, .
 def normal_topics(present: frozenset[str], voice: Voice) -> dict[str, str]:
     """What is said of each region beside its findings."""
     busy = {KINDS[kind].region for kind in present}
+    fluid, air = "pleural effusion" in present, "pneumothorax" in present
+    mediastinum = "mediastinum" not in busy and voice.choose(SAY_MEDIASTINUM, 2) == 0  # often passed over
+    denied = "lungs" in busy and "consolidation" not in present and voice.draws.chance(MORE)
     topics = {
         "heart": "" if "cardiomegaly" in present else "heart",
-        "mediastinum": _mediastinum(busy, voice),
-        "lungs": _lungs(present, busy, voice),
-        "pleura": _pleura(present),
+        "mediastinum": "mediastinum" if mediastinum else "",
+        "lungs": "lungs" if "lungs" not in busy else "no_consolidation" if denied else "",
+        "pleura": ("" if air else "no_pneumothorax") if fluid else "no_effusion" if air else "pleura",
         "bones": "" if "bones" in busy or voice.choose(SAY_BONES, 3) == 2 else "bones",  # noqa: PLR2004
     }
     _join_topics(topics, "heart", "mediastinum", join=voice.choose(JOIN_HEART, 2) == 0)
@@ -87,31 +90,9 @@ def _join_topics(topics: dict[str, str], first: str, second: str, *, join: bool)
         topics[first], topics[second] = f"{first}+{second}", ""
 
 
-def _mediastinum(busy: set[Region], voice: Voice) -> str:
-    """The mediastinum is often passed over when it is normal."""
-    said = "mediastinum" not in busy and voice.choose(SAY_MEDIASTINUM, 2) == 0
-    return "mediastinum" if said else ""
-
-
-def _lungs(present: frozenset[str], busy: set[Region], voice: Voice) -> str:
-    """Clear lungs, or what else is not there."""
-    if "lungs" not in busy:
-        return "lungs"
-    more = "consolidation" not in present and voice.draws.chance(MORE)
-    return "no_consolidation" if more else ""
-
-
-def _pleura(present: frozenset[str]) -> str:
-    """Which of fluid and air is denied."""
-    fluid, air = "pleural effusion" in present, "pneumothorax" in present
-    if fluid and air:
-        return ""
-    return "no_pneumothorax" if fluid else "no_effusion" if air else "pleura"
-
-
 def impression_section(findings: Iterable[Finding], pen: Pen) -> tuple[Sentence, ...]:
-    """The summary: what matters and what changed, or that nothing is acute."""
-    matters = sorted((finding for finding in findings if _matters(finding)), key=_urgency)
+    """The summary: what matters and what changed, the most urgent first, or that nothing is acute."""
+    matters = sorted(filter(_matters, findings), key=lambda finding: URGENCY.index(finding.course))
     if not matters:
         return _quiet_impression(findings, pen)
     sentences = [pen.state("impression", finding) for finding in matters[:MOST]]
@@ -129,11 +110,6 @@ def _matters(finding: Finding) -> bool:
     if kind.incidental:
         return False
     return finding.changed or kind.group == "acute" or finding.severity == "severe"
-
-
-def _urgency(finding: Finding) -> int:
-    """The rank of a finding in the impression; ties keep the order of the catalogue."""
-    return URGENCY.index(finding.course)
 
 
 def _quiet_impression(findings: Iterable[Finding], pen: Pen) -> tuple[Sentence, ...]:

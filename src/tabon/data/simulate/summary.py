@@ -49,11 +49,15 @@ def summarise(reports: Iterable[Mapping[str, str]]) -> CohortSummary:
     (2.0, 0.5, 1.0)
     """
     whole: Counter[tuple[str, str]] = Counter()
-    for report in reports:
-        if report["findings"] and report["impression"]:
-            whole[report["findings"], report["impression"]] += 1
+    for record in reports:
+        if record["findings"] and record["impression"]:
+            whole[record["findings"], record["impression"]] += 1
     count = max(whole.total(), 1)
-    said = _count_sentences(whole)
+    said: Counter[str] = Counter()  # how often each sentence was written
+    for report, times in whole.items():
+        for section in report:
+            for sentence in sentences(section):
+                said[sentence] += times
     return CohortSummary(
         reports=whole.total(),
         findings_sentences=_mean(whole, 0, lambda text: len(sentences(text))),
@@ -73,13 +77,3 @@ def _mean(whole: Counter[tuple[str, str]], section: int, measure: Callable[[str]
     """The mean of a measure of one section over all reports."""
     total = sum(times * measure(report[section]) for report, times in whole.items())
     return total / max(whole.total(), 1)
-
-
-def _count_sentences(whole: Counter[tuple[str, str]]) -> Counter[str]:
-    """How often each sentence was written."""
-    said: Counter[str] = Counter()
-    for report, times in whole.items():
-        for section in report:
-            for sentence in sentences(section):
-                said[sentence] += times
-    return said

@@ -1,8 +1,13 @@
 """Honest controls: what a selector is worth when one thing about it is changed."""
 
 from tabon.evaluation.controls.conditions import CONDITIONS
-from tabon.evaluation.controls.runner import run_controls
-from tabon.evaluation.controls.trial import DEFAULT_SCORES, DEFAULT_SELECTORS, ControlSettings, Dependencies
+from tabon.evaluation.controls.runner import (
+    DEFAULT_SCORES,
+    DEFAULT_SELECTORS,
+    ControlSettings,
+    Dependencies,
+    run_controls,
+)
 
 __all__ = [
     "CONDITIONS",

@@ -20,9 +20,9 @@ from tabon.method.bank import BANK_FORMAT, SetPairs, TransitionBank, bank_arrays
 from tabon.method.bank_file import bank_file
 from tabon.method.sentence_sets import RaggedSets, SentenceTable, embed
 from tabon.method.signature import Fingerprint
+from tabon.selectors.prepared import Sentences
 from tabon.text.reports import Section
 
-Sentences = tuple[str, ...]
 Recut = Callable[[Sentences], Sentences]  # the sentences of a section to other pieces of it
 
 SHARES = tuple(2.0**-power for power in range(6, -1, -1))  # 1/64 … 1
@@ -76,8 +76,13 @@ def recut(
 
     The fingerprint stays: these pieces come from the splitter's sentences.
     """
+
+    def pieces_of(sets: RaggedSets) -> list[Sentences]:
+        rows = (sets.as_written(number) for number in range(len(sets)))
+        return [cut(tuple(bank.table.sentences[row] for row in written)) for written in rows]
+
     sets = {
-        (section, side): [cut(one) for one in _texts(bank, getattr(pairs, side))]
+        (section, side): pieces_of(getattr(pairs, side))
         for section, pairs in bank.pairs.items()
         for side in ("prior", "current")
     }
@@ -95,7 +100,10 @@ def nested_banks(bank: TransitionBank, seed: int, shares: tuple[float, ...] = SH
 
     A transition without a patient stands for a patient of its own.
     """
-    owners = [_owner(row) for row in bank.provenance]
+    owners = [
+        f"transition:{row['id']}" if row.get("patient") is None else f"patient:{row['patient']}"
+        for row in bank.provenance
+    ]
     patients = sorted(set(owners))
     order = np.random.default_rng(seed).permutation(len(patients))
     rank = {patients[patient]: place for place, patient in enumerate(order.tolist())}
@@ -104,7 +112,14 @@ def nested_banks(bank: TransitionBank, seed: int, shares: tuple[float, ...] = SH
     for share in shares:
         count = ceil(share * len(patients))
         if count > before:
-            yield SizedBank(share, count, _rows_of(bank, np.flatnonzero(ranks < count)))
+            rows = np.flatnonzero(ranks < count)
+            pairs = {
+                section: SetPairs(both.prior.take(rows), both.current.take(rows))
+                for section, both in bank.pairs.items()
+            }
+            provenance = [bank.provenance[row] for row in rows.tolist()]
+            smaller = assembled(bank.table, pairs, provenance, fingerprint=bank.fingerprint)
+            yield SizedBank(share, count, smaller)
         before = count
 
 
@@ -125,28 +140,6 @@ def clauses(sentences: Sentences) -> Sentences:
     """
     pieces = (piece.strip() for sentence in sentences for piece in _CLAUSE.split(sentence))
     return tuple(piece for piece in pieces if any(letter.isalnum() for letter in piece))
-
-
-def _rows_of(bank: TransitionBank, rows: NDArray[np.int64]) -> TransitionBank:
-    """Return the bank of some transitions; the sentence table stays whole."""
-    pairs = {
-        section: SetPairs(both.prior.take(rows), both.current.take(rows))
-        for section, both in bank.pairs.items()
-    }
-    provenance = tuple(bank.provenance[row] for row in rows.tolist())
-    return assembled(bank.table, pairs, provenance, fingerprint=bank.fingerprint)
-
-
-def _owner(provenance: Mapping[str, Any]) -> str:
-    """Return whose a transition is."""
-    patient = provenance.get("patient")
-    return f"transition:{provenance['id']}" if patient is None else f"patient:{patient}"
-
-
-def _texts(bank: TransitionBank, sets: RaggedSets) -> Iterator[Sentences]:
-    """Yield the sentences of each set."""
-    for number in range(len(sets)):
-        yield tuple(bank.table.sentences[row] for row in sets.as_written(number))
 
 
 def _json(value: object) -> NDArray[np.uint8]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from types import MappingProxyType
 
 from tabon.encoders import Encoder
@@ -12,7 +12,6 @@ from tabon.errors import EncoderError, MissingExtraError, TabonError
 from tabon.evaluation import Picks
 from tabon.evaluation.controls.banks import (
     Recut,
-    SizedBank,
     clauses,
     encoded_anew,
     nested_banks,
@@ -20,15 +19,14 @@ from tabon.evaluation.controls.banks import (
     recut,
     whole_section,
 )
-from tabon.evaluation.controls.picks import ControlSelector, Reader, as_split, in_batches
+from tabon.evaluation.controls.selector import ControlSelector, Split, select_in_batches
 from tabon.evaluation.controls.shuffles import other_priors
-from tabon.evaluation.neighbour_curve import pick_with
-from tabon.evaluation.picks import NOTHING
+from tabon.evaluation.curves import pick_with
 from tabon.method.bank import TransitionBank
-from tabon.method.selection import Selection
 from tabon.selectors import Scorer, Selector, load_scorer
 from tabon.text.records import Query
 from tabon.text.reports import SECTIONS
+from tabon.text.sentences import split_sentences
 
 DRAFTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 NEIGHBOURS = (1, 2, 3, 5, 10, 20, 50)
@@ -65,6 +63,10 @@ class Row:
         """Return the name of the row in results."""
         return f"{self.selector} | {self.label}"
 
+    def left_out(self, reason: str) -> "LeftOut":
+        """Say why the row is not there."""
+        return LeftOut(selector=self.selector, group=self.group, label=self.label, reason=reason)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
@@ -84,7 +86,7 @@ class Trial:
     bank: TransitionBank
     queries: tuple[Query, ...]
     encoder: Encoder  # the bank's
-    reader: Reader = field(default_factory=Reader)
+    split: Split = field(default_factory=lambda: cache(split_sentences))  # no text twice
     other_encoder: Callable[[], Encoder] | None = None
     store: SentenceStore | None = None
     seed: int = 0
@@ -113,7 +115,7 @@ class Trial:
         queries: Sequence[Query] | None = None,
         bank: TransitionBank | None = None,
         encoder: Encoder | None = None,
-        cut: Recut = as_split,
+        cut: Recut | None = None,
         history: float = 0.0,
     ) -> Picks:
         """Choose with one thing changed; `control` names it in the signature."""
@@ -121,15 +123,14 @@ class Trial:
             bank or self.bank,
             self.scorer if bank is None else load_scorer(self.name, bank),
             encoder=encoder or self.encoder,
-            reader=self.reader,
-            cut=cut,
+            split=self.split if cut is None else lambda text: cut(self.split(text)),
             history=history,
             store=self.store,
             allow_bank_patients=self.allow_bank_patients,
         )
         asked = self.queries if queries is None else queries
         signature = f"{selector.signature}|control:{control}" if control else selector.signature
-        return picks_of(self.selector, asked, selector.select_many(asked), signature)
+        return Picks.of(self.selector, asked, select_in_batches(selector, asked), signature)
 
     def right(self) -> Row:
         """Choose as it should be done."""
@@ -141,19 +142,10 @@ class Trial:
 
     def left_out(self, group: str, label: str, error: object) -> LeftOut:
         """Say why a condition is not there."""
-        return LeftOut(selector=self.selector, group=group, label=label, reason=str(error))
+        return self.row(group, label).left_out(str(error))
 
 
 Condition = Callable[[Trial, Picks], Iterator[Row | LeftOut]]  # the picks with the right prior are given
-
-
-def picks_of(method: str, queries: Sequence[Query], selections: Sequence[Selection], signature: str) -> Picks:
-    """Return selections as picks."""
-    chosen = {
-        query.id: NOTHING if selection.selected is None else selection.selected
-        for query, selection in zip(queries, selections, strict=True)
-    }
-    return Picks(method=method, signature=signature, chosen=chosen, distances={})
 
 
 def with_priors(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
@@ -161,7 +153,10 @@ def with_priors(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
     del right
     if trial.kind not in NO_PRIOR:
         try:
-            yield trial.row("prior", OTHER, *_shuffled(trial))
+            seeds = range(trial.seed, trial.seed + trial.shuffles)
+            exchanged = {seed: other_priors(trial.queries, seed) for seed in seeds}
+            picks = [trial.chosen(f"other-prior-{seed}", queries=asked) for seed, asked in exchanged.items()]
+            yield trial.row("prior", OTHER, *picks)
         except TabonError as error:
             yield trial.left_out("prior", OTHER, error)
     if not trial.scorer.needs_prior:
@@ -169,21 +164,13 @@ def with_priors(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
         yield trial.row("prior", NONE, trial.chosen("no-prior", queries=bare))
 
 
-def _shuffled(trial: Trial) -> Iterator[Picks]:
-    """Yield the picks with other patients' priors, one for each seed."""
-    for number in range(trial.shuffles):
-        seed = trial.seed + number
-        yield trial.chosen(f"other-prior-{seed}", queries=other_priors(trial.queries, seed))
-
-
 def with_other_section(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
     """Score findings against the changes of impressions, and impressions against those of findings."""
     del right
     if trial.kind not in NO_BANK:
         label = "other section's bank"
-        yield from _tried(
-            trial, "section", label, lambda: trial.chosen("other-section", bank=other_sections(trial.bank))
-        )
+        bank = other_sections(trial.bank)
+        yield from _tried(trial, "section", label, partial(trial.chosen, "other-section", bank=bank))
 
 
 def with_fewer_patients(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
@@ -192,15 +179,10 @@ def with_fewer_patients(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
         return
     for sized in nested_banks(trial.bank, trial.seed):
         label = "the whole bank" if sized.share == 1 else f"{Fraction(sized.share)} of the bank's patients"
-        for row in _tried(trial, "bank-size", label, partial(_sized, trial, right, sized)):
+        control = f"bank-{Fraction(sized.share)}"
+        choose = (lambda: right) if sized.share == 1 else partial(trial.chosen, control, bank=sized.bank)
+        for row in _tried(trial, "bank-size", label, choose):
             yield replace(row, x=sized.patients) if isinstance(row, Row) else row
-
-
-def _sized(trial: Trial, right: Picks, sized: SizedBank) -> Picks:
-    """Choose with one of the nested banks; the largest is the bank itself."""
-    if sized.share == 1:
-        return right
-    return trial.chosen(f"bank-{Fraction(sized.share)}", bank=sized.bank)
 
 
 def with_fewer_drafts(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
@@ -208,17 +190,14 @@ def with_fewer_drafts(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
     most = min(max((len(query.candidates) for query in trial.queries), default=0), DRAFTS[-1])
     everyone = all(len(query.candidates) <= most for query in trial.queries)
     for count in sorted({most, *(count for count in DRAFTS if count < most)} - {0, 1}):
-        whole = count == most and everyone
-        picks = right if whole else trial.chosen(f"drafts-{count}", queries=_first(trial.queries, count))
+        picks = right
+        if count < most or not everyone:
+            first = [
+                replace(query, candidates=query.candidates[:count], draft_facts=query.draft_facts[:count])
+                for query in trial.queries
+            ]
+            picks = trial.chosen(f"drafts-{count}", queries=first)
         yield replace(trial.row("drafts", f"{count} drafts", picks), x=count, drafts=count)
-
-
-def _first(queries: Sequence[Query], count: int) -> list[Query]:
-    """Return the queries with their first drafts alone."""
-    return [
-        replace(query, candidates=query.candidates[:count], draft_facts=query.draft_facts[:count])
-        for query in queries
-    ]
 
 
 def with_other_neighbours(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
@@ -238,11 +217,11 @@ def with_other_neighbours(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]
         store=trial.store,
         allow_bank_patients=trial.allow_bank_patients,
     )
-    found = [one for batch in in_batches(trial.queries) for one in selector.select_many(batch)]
+    found = select_in_batches(selector, trial.queries)
     for count in counts:
         chosen = [replace(selection, selected=pick_with(selection, count)) for selection in found]
         signature = f"{selector.signature}|control:neighbours-{count}"
-        picks = picks_of(trial.selector, trial.queries, chosen, signature)
+        picks = Picks.of(trial.selector, trial.queries, chosen, signature)
         yield replace(trial.row("neighbours", f"knn, k = {count}", picks), x=count)
 
 
@@ -261,9 +240,8 @@ def with_other_encoder(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
         return
     label = f"encoder {encoder.fingerprint.encoder}"
     bank = encoded_anew(trial.bank, encoder, trial.store)
-    yield from _tried(
-        trial, "encoder", label, lambda: trial.chosen("other-encoder", bank=bank, encoder=encoder)
-    )
+    choose = partial(trial.chosen, "other-encoder", bank=bank, encoder=encoder)
+    yield from _tried(trial, "encoder", label, choose)
 
 
 def with_other_pieces(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
@@ -273,13 +251,8 @@ def with_other_pieces(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
         ("whole section as one sentence", "whole-section", whole_section),
         ("clauses as sentences", "clauses", clauses),
     ):
-        yield from _tried(trial, "splitter", label, partial(_in_pieces, trial, control, cut))
-
-
-def _in_pieces(trial: Trial, control: str, cut: Recut) -> Picks:
-    """Choose with the bank's and the queries' sentences cut in another way."""
-    bank = recut(trial.bank, cut, trial.encoder, trial.store)
-    return trial.chosen(control, bank=bank, cut=cut)
+        bank = recut(trial.bank, cut, trial.encoder, trial.store)
+        yield from _tried(trial, "splitter", label, partial(trial.chosen, control, bank=bank, cut=cut))
 
 
 def with_like_length(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:

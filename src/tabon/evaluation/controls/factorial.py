@@ -5,16 +5,17 @@ all of them hold are compared, so the differences between files are paired.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
 from tabon.errors import BadInputError
 from tabon.evaluation import Case, Cases
-from tabon.evaluation.controls.compare import Array, Judge, Judged, Number, Spread
+from tabon.evaluation.compare import Chance, Worth
 from tabon.evaluation.controls.conditions import RIGHT, Row
-from tabon.evaluation.controls.draft_scores import PartTable, part_tables
-from tabon.evaluation.results import ORACLE, RANDOM
+from tabon.evaluation.controls.outcomes import worth_of
+from tabon.evaluation.draft_scores import Measured, measured_parts
+from tabon.evaluation.results import ORACLE, RANDOM, Number
 from tabon.metrics import Metric
 
 
@@ -32,10 +33,6 @@ class FactorialCell:
     gap: Number
     gap_difference: Number  # right prior - this, as a share of oracle - random
     difference: Number  # this generation - the first, in the score
-
-    def record(self) -> dict[str, Any]:
-        """Return what results keep."""
-        return asdict(self)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "FactorialCell":
@@ -69,11 +66,12 @@ def generations_of(files: Sequence[Cases]) -> list[Generation]:
                 "give drafts of the same studies, with the same ids"
             )
         shared &= found
-    order = [case.query.id for case in files[0].cases if case.query.id in shared]
-    return [
-        Generation(name=name, cases=_in_order(file, order))
-        for name, file in zip(generation_names(files), files, strict=True)
-    ]
+    generations = []
+    for name, file in zip(generation_names(files), files, strict=True):
+        by_id = {case.query.id: case for case in file.cases}
+        order = (case.query.id for case in files[0].cases if case.query.id in shared)
+        generations.append(Generation(name=name, cases=tuple(by_id[query] for query in order)))
+    return generations
 
 
 def generation_names(files: Sequence[Cases]) -> list[str]:
@@ -90,57 +88,43 @@ def generation_names(files: Sequence[Cases]) -> list[str]:
 
 
 def factorial_cells(
-    generations: Sequence[Generation],
-    metrics: Sequence[Metric],
-    *,
-    states: bool,
-    number: Mapping[str, int],
-    weights: Array,
+    generations: Sequence[Generation], metrics: Sequence[Metric], chance: Chance, *, with_states: bool
 ) -> Iterator[FactorialCell]:
     """Yield every way of choosing in every generation, each beside the first generation."""
-    found = [part_tables(each.cases, metrics, states=states) for each in generations]
-    tables = [{(part.part, part.measured.signature): part for part in parts} for parts in found]
-    for key in [key for key in tables[0] if all(key in table for table in tables)]:
-        parts = [table[key] for table in tables]
-        judged = [
-            Judge(part, number, weights).judged(part, each.rows)
-            for part, each in zip(parts, generations, strict=True)
+    studies = [each.cases for each in generations]
+    for tables in measured_parts(studies, metrics, with_states=with_states):
+        found = [
+            worth_of(each.rows, measured, chance) for each, measured in zip(generations, tables, strict=True)
         ]
-        for place, each in enumerate(generations):
-            yield from _cells(each, parts[place], judged[place], judged[0])
+        for each, measured, one in zip(generations, tables, found, strict=True):
+            yield from _cells(each, measured, one, found[0])
 
 
-def _in_order(file: Cases, order: Sequence[str]) -> tuple[Case, ...]:
-    """Return some studies in a given order."""
-    by_id = {case.query.id: case for case in file.cases}
-    return tuple(by_id[name] for name in order)
-
-
-def _cells(each: Generation, part: PartTable, found: Judged, first: Judged) -> Iterator[FactorialCell]:
+def _cells(each: Generation, measured: Measured, found: Worth, first: Worth) -> Iterator[FactorialCell]:
     """Yield one generation's cells in one part: random, every row, the oracle."""
     right = {
-        row.selector: value for row, value in zip(each.rows, found.groups, strict=True) if row.label == RIGHT
+        row.selector: value for row, value in zip(each.rows, found.methods, strict=True) if row.label == RIGHT
     }
     lines = [
         (RANDOM, "", found.random, first.random),
         *(
             (row.selector, row.label, value, before)
-            for row, value, before in zip(each.rows, found.groups, first.groups, strict=True)
+            for row, value, before in zip(each.rows, found.methods, first.methods, strict=True)
         ),
         (ORACLE, "", found.oracle, first.oracle),
     ]
     for selector, selection, value, before in lines:
-        lost = right.get(selector, value) - value
-        numbers = _numbers(value, found, lost, before)
-        for score, worth, gap, gap_difference, difference in zip(part.measured.scores, *numbers, strict=True):
+        columns = zip(
+            measured.scores,
+            value.numbers(),
+            ((value - found.random) / found.gap).numbers(),
+            ((right.get(selector, value) - value) / found.gap).numbers(),
+            (value - before).numbers(),
+            strict=True,
+        )
+        for score, number, gap, gap_difference, difference in columns:
             yield FactorialCell(
-                generation=each.name, selector=selector, selection=selection, section=part.part,
-                score=score.name, n=len(part.cases), value=worth, gap=gap, gap_difference=gap_difference,
+                generation=each.name, selector=selector, selection=selection, section=measured.part,
+                score=score.name, n=found.n, value=number, gap=gap, gap_difference=gap_difference,
                 difference=difference,
             )  # fmt: skip
-
-
-def _numbers(value: Spread, found: Judged, lost: Spread, before: Spread) -> tuple[list[Number], ...]:
-    """Return values, gaps closed, what the right prior adds, and differences to the first generation."""
-    gap = (value - found.random) / found.gap
-    return value.numbers(), gap.numbers(), (lost / found.gap).numbers(), (value - before).numbers()

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tabon.errors import BadInputError
+from tabon.evaluation.cases import whose
 from tabon.text.records import Query
 
 
@@ -30,11 +31,6 @@ def other_priors(queries: Sequence[Query], seed: int) -> list[Query]:
     for taker, giver in circle:
         shuffled[taker] = replace(queries[taker], priors=queries[giver].priors)
     return shuffled
-
-
-def whose(query: Query) -> str:
-    """Return the patient; a query without one stands for itself."""
-    return f"study:{query.id}" if query.patient is None else f"patient:{query.patient}"
 
 
 def _circle(queries: Sequence[Query], rows: Sequence[int], rng: np.random.Generator) -> list[tuple[int, int]]:

@@ -9,8 +9,16 @@ from tabon.explain.flags.change_rules import contradicted, without_prior
 from tabon.explain.flags.finding_rules import denied, disputed, dropped, flipped, unsupported
 from tabon.explain.flags.flag import Flag
 from tabon.explain.flags.manner_rules import chatty, copied
-from tabon.explain.flags.statements import read, sentences_of
+from tabon.explain.flags.statements import read
+from tabon.text.records import Query
 from tabon.text.reports import SECTIONS, Report
+from tabon.text.sentences import split_sentences
+
+
+def query_flags(query: Query, draft: int) -> tuple[Flag, ...]:
+    """Find what a reader of one draft of a query should look at."""
+    has_prior = not query.prior.is_empty
+    return draft_flags(query.prior, query.candidates[draft], query.candidates, has_prior=has_prior)
 
 
 def draft_flags(
@@ -32,7 +40,7 @@ def draft_flags(
     >>> [(flag.kind, flag.observation, flag.sentences, flag.prior_sentences) for flag in flags]
     [('dropped-finding', 'scoliosis', (), (1,)), ('side-flip', 'Pleural Effusion', (0,), (0,))]
     """
-    if not any(sentences_of(draft.section(section)) for section in SECTIONS):
+    if not any(split_sentences(draft.section(section)) for section in SECTIONS):
         return (Flag(kind="empty-draft", detail="neither section has a sentence"), *chatty(draft))
     known = prior if has_prior else Report()
     return (
@@ -47,7 +55,9 @@ def _about_findings(
 ) -> Iterator[Flag]:
     """Yield the flags that need to know what the reports say."""
     before, now = read(prior), read(draft)
-    others = [read(other) for other in _others(draft, drafts)]
+    others = [read(other) for other in drafts]
+    if draft in drafts:
+        others.remove(now)  # a twin of this draft stays
     yield from dropped(before, now, others)
     yield from denied(before, now)
     yield from unsupported(before, now, others)
@@ -57,11 +67,3 @@ def _about_findings(
         yield from without_prior(now)
     yield from flipped(before, now)
     yield from disputed(before, now, others)
-
-
-def _others(draft: Report, drafts: Sequence[Report]) -> list[Report]:
-    """Return the drafts without this one; a twin of it stays."""
-    others = list(drafts)
-    if draft in others:
-        others.remove(draft)
-    return others

@@ -31,3 +31,15 @@ class Flag:
     prior_sentences: tuple[int, ...] = ()  # the same in the prior
     observation: str | None = None
     detail: str
+
+    def __str__(self) -> str:
+        """Say it in one line, with the sentences concerned, counted from 1."""
+        places = [
+            f"{whose} {section}, sentence {', '.join(str(number + 1) for number in numbers)}"
+            for whose, section, numbers in (
+                ("draft's", self.section, self.sentences),
+                ("prior's", self.prior_section, self.prior_sentences),
+            )
+            if numbers
+        ]
+        return f"{self.kind}: {self.detail}" + (f" ({'; '.join(places)})" if places else "")

@@ -46,10 +46,11 @@ def lexicon() -> Lexicon:
     """Read and compile the lexicon, once."""
     book = tomllib.loads(files("tabon.explain.flags").joinpath("findings.toml").read_text(encoding="utf-8"))
     rows = book["findings"]
+    groups = (f"(?P<k{index}>{'|'.join(row['words'])})" for index, row in enumerate(rows))
     kinds = tuple(Kind(row["name"], row.get("hides", False), row.get("device", False)) for row in rows)
     devices = [[GENERIC_DEVICE, kind.name] for kind in kinds if kind.device and kind.name != GENERIC_DEVICE]
     return Lexicon(
-        words=_words(rows),
+        words=re.compile(rf"\b(?:{'|'.join(groups)})"),
         kinds=kinds,
         lasting=_marked(rows, "lasting").union(book["lasting"]),
         minor=_marked(rows, "minor"),
@@ -61,12 +62,6 @@ def lexicon() -> Lexicon:
 def _marked(rows: Iterable[Mapping[str, Any]], mark: str) -> frozenset[str]:
     """Return the names of the rows with a mark."""
     return frozenset(row["name"] for row in rows if row.get(mark, False))
-
-
-def _words(rows: Iterable[Mapping[str, Any]]) -> re.Pattern[str]:
-    """Join all words to one pattern with a group a row."""
-    groups = (f"(?P<k{index}>{'|'.join(row['words'])})" for index, row in enumerate(rows))
-    return re.compile(rf"\b(?:{'|'.join(groups)})")
 
 
 def _akin(groups: Iterable[Iterable[str]]) -> Mapping[str, frozenset[str]]:

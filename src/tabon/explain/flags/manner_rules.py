@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from tabon.explain.flags.chat import is_chatty
 from tabon.explain.flags.flag import Flag, Place
-from tabon.explain.flags.statements import sentences_of
 from tabon.text.reports import SECTIONS, Report
+from tabon.text.sentences import split_sentences
 
 COPIED_SENTENCES, COPIED_WORDS = 2, 12  # a repeated section with less of both is stock, not a copy
 
@@ -13,7 +13,7 @@ COPIED_SENTENCES, COPIED_WORDS = 2, 12  # a repeated section with less of both i
 def copied(prior: Report, draft: Report) -> Iterator[Flag]:
     """Yield the sections whose sentences are the prior's, word for word and all of them."""
     for section in SECTIONS:
-        old, new = sentences_of(prior.section(section)), sentences_of(draft.section(section))
+        old, new = split_sentences(prior.section(section)), split_sentences(draft.section(section))
         if _words(old) != _words(new):
             continue
         if len(new) >= COPIED_SENTENCES or len(draft.section(section).split()) >= COPIED_WORDS:
@@ -36,7 +36,7 @@ def chatty(draft: Report) -> Iterator[Flag]:
         "other": draft.other,
     }
     for place, text in texts.items():
-        talk = [index for index, sentence in enumerate(sentences_of(text)) if is_chatty(sentence)]
+        talk = [index for index, sentence in enumerate(split_sentences(text)) if is_chatty(sentence)]
         if talk or "```" in text:
             yield Flag(
                 kind="chatty-draft", section=place, sentences=tuple(talk), detail="talk around the report"

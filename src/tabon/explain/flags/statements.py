@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tabon.explain.flags.lexicon import lexicon
 from tabon.text.change_words import CHANGES, Change, ChangeWord, change_words
-from tabon.text.observations import Polarity, Side, mentions, polarity_at, side_of
+from tabon.text.observations import Polarity, Side, polarity_at, sentence_mentions, side_of
 from tabon.text.reports import SECTIONS, Report, Section
 from tabon.text.sentences import split_sentences
 
@@ -73,12 +73,6 @@ class Reading:
         return tuple(said for said in self.statements if (said.section, said.sentence) == (section, sentence))
 
 
-@lru_cache(maxsize=1 << 13)
-def sentences_of(text: str) -> tuple[str, ...]:
-    """Split a section; one that comes again is looked up."""
-    return split_sentences(text)
-
-
 @lru_cache(maxsize=1 << 12)
 def read(report: Report) -> Reading:
     """Read both sections.
@@ -90,7 +84,7 @@ def read(report: Report) -> Reading:
     sentences = [
         (section, index, sentence)
         for section in SECTIONS
-        for index, sentence in enumerate(sentences_of(report.section(section)))
+        for index, sentence in enumerate(split_sentences(report.section(section)))
     ]
     statements = tuple(
         Statement(*found, section, index)
@@ -119,7 +113,7 @@ def _in_sentence(sentence: str) -> tuple[_Found, ...]:
     words = tuple(lexicon().words.finditer(text))
     labelled = (
         _Found(said.observation, said.polarity, said.side)
-        for said in mentions(_without_hidden(text, words))
+        for said in sentence_mentions(_without_hidden(text, words))
         if said.observation != _DEVICES
     )
     return tuple(dict.fromkeys((*(_known(text, found) for found in words), *labelled)))

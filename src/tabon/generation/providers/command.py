@@ -140,7 +140,7 @@ class _Child:
         self._process = process
         self._model = model
         self.waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
-        self.on_text = asyncio.get_running_loop().time()
+        self.last_answer = asyncio.get_running_loop().time()
         self.gone = False
         self._reading = asyncio.create_task(self._read())
 
@@ -152,27 +152,26 @@ class _Child:
                 await self._process.stdin.drain()
 
     async def _read(self) -> None:
-        """Match lines to requests until the command ends, then say so to whoever waits."""
+        """Match lines to requests until the command ends, kill what is left, and tell whoever waits."""
         try:
             error = await self._read_lines()
         finally:
             self.gone = True
-            await self._bury()
-        self._fail(error)
-
-    async def _bury(self) -> None:
-        """Kill what is left of it and read its output to the end, so that its pipes are closed."""
-        self._kill()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(GRACE):
-                while await self._process.stdout.read(2**16):  # type: ignore[union-attr]  # it is a pipe
-                    pass
-                await self._process.wait()
+            self._kill()
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GRACE):  # its output is read to the end, so that its pipes close
+                    while await self._process.stdout.read(2**16):  # type: ignore[union-attr]  # it is a pipe
+                        pass
+                    await self._process.wait()
+        for future in self.waiting.values():
+            if not future.done():
+                future.set_exception(type(error)(str(error)))  # each one its own
+        self.waiting.clear()
 
     async def _read_lines(self) -> GenerationError | TryAgainError:
-        """Hand out answers; returns why there are no more."""
+        """Give each answer to the request that waits for it; returns why there are no more."""
         junk = 0
         while junk < MAX_JUNK:
             try:
@@ -181,25 +180,15 @@ class _Child:
                 return GenerationError(f"{self._model} wrote a line of more than {MAX_LINE} bytes")
             if not line:
                 return TryAgainError(f"{self._model} ended with {len(self.waiting)} requests waiting")
-            junk = 0 if self._hand_out(parse_line(line)) else junk + 1
-        return GenerationError(f"{self._model} wrote {junk} lines in a row that are not answers")
-
-    def _hand_out(self, record: dict[str, Any] | None) -> bool:
-        """Give a record to the request that it answers, if there is one."""
-        future = self.waiting.pop(record["id"], None) if record else None
-        if record is None or future is None:
-            return False
-        self.on_text = asyncio.get_running_loop().time()
-        if not future.done():
-            future.set_result(record)
-        return True
-
-    def _fail(self, error: GenerationError | TryAgainError) -> None:
-        """End the wait of everyone, each with an error of its own."""
-        for future in self.waiting.values():
+            record = parse_line(line)
+            future = self.waiting.pop(record["id"], None) if record else None
+            if record is None or future is None:
+                junk += 1
+                continue
+            junk, self.last_answer = 0, asyncio.get_running_loop().time()
             if not future.done():
-                future.set_exception(type(error)(str(error)))
-        self.waiting.clear()
+                future.set_result(record)
+        return GenerationError(f"{self._model} wrote {junk} lines in a row that are not answers")
 
     def _kill(self) -> None:
         """Kill the command and what it has started; one that has ended is left alone."""
@@ -271,7 +260,7 @@ class CommandGenerator:
         begun = loop.time()
         try:
             while not step.done():
-                left = max(begun, child.on_text) + self._timeout - loop.time()
+                left = max(begun, child.last_answer) + self._timeout - loop.time()
                 if left <= 0:
                     await child.stop(grace=0.0)
                     raise TryAgainError(f"{self.model} was silent for {self._timeout:g} s and was killed")

@@ -14,7 +14,7 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
@@ -55,6 +55,8 @@ KNOWN_CODES = KEY_CODES | {  # of google.rpc.Code, and single words of others
 }
 MOST_BYTES = 4 * 2**20  # of the answer to one request
 KEPT_TEXT = 10_000  # characters of a body that is not JSON
+TRANSFER_TIMEOUT = 900.0  # seconds for a file to go up or come down
+TRANSFER_BYTES = 2**30  # of a file that comes down
 
 _watched: ContextVar["_Watched"] = ContextVar("tabon_call_watched")
 
@@ -86,6 +88,14 @@ class Provider:
         """Return the host and port, without what else a URL may carry."""
         parts = urlsplit(self.base_url)
         return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
+
+    def for_jobs(self) -> "Provider":
+        """Return the provider for calls about batch jobs, which may not be there."""
+        return replace(self, missing=f"or no such job or file; {self.missing}")
+
+    def for_files(self) -> "Provider":
+        """Return the provider for whole files."""
+        return replace(self.for_jobs(), timeout=max(self.timeout, TRANSFER_TIMEOUT), most=TRANSFER_BYTES)
 
 
 def source_of(base_url: str) -> str:
@@ -328,7 +338,7 @@ def retry_after(headers: Mapping[str, str], body: Any) -> float | None:  # noqa:
     >>> retry_after({}, {"error": {"details": [{"@type": "x/google.rpc.RetryInfo", "retryDelay": "3.5s"}]}})
     3.5
     """
-    waits = [_seconds_or_date(headers.get("retry-after", ""))]
+    waits = [_seconds(headers.get("retry-after", ""))]
     waits += [
         _seconds(str(part.get("retryDelay", "")).removesuffix("s"))
         for part in _error_parts(body)
@@ -338,25 +348,16 @@ def retry_after(headers: Mapping[str, str], body: Any) -> float | None:  # noqa:
 
 
 def _seconds(text: str) -> float | None:
-    """Read a number of seconds that can be waited."""
+    """Read the two forms of Retry-After: a number of seconds that can be waited, or a date."""
     try:
         seconds = float(text)
     except ValueError:
-        return None
+        try:
+            then = parsedate_to_datetime(text)
+        except (ValueError, OverflowError):
+            return None
+        seconds = ((then if then.tzinfo else then.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds()
     return max(seconds, 0.0) if math.isfinite(seconds) else None
-
-
-def _seconds_or_date(text: str) -> float | None:
-    """Read the two forms of Retry-After."""
-    seconds = _seconds(text)
-    if seconds is not None or not text:
-        return seconds
-    try:
-        then = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    then = then if then.tzinfo else then.replace(tzinfo=UTC)
-    return max((then - datetime.now(UTC)).total_seconds(), 0.0)
 
 
 def outcome_of(reason: str | None, text: str, meanings: Mapping[str, Outcome]) -> Outcome:

@@ -5,18 +5,9 @@ from types import MappingProxyType
 from typing import Any
 
 from tabon._internal.extras import require
-from tabon.generation.protocol import Answer, Outcome, Reach, Request, token_count
-from tabon.generation.providers.failures import (
-    Provider,
-    ask,
-    check_address,
-    check_key,
-    http_client,
-    outcome_of,
-    source_of,
-    trusts_no_one,
-    unused_client,
-)
+from tabon.generation.protocol import Outcome, Reach, Request, token_count
+from tabon.generation.providers.failures import Provider, outcome_of, trusts_no_one, unused_client
+from tabon.generation.providers.http_generator import HttpGenerator
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 KEY_NAME = "GEMINI_API_KEY"
@@ -43,12 +34,6 @@ RETIRED: Mapping[str, str] = MappingProxyType(
 )
 
 
-def _text(candidate: Any) -> str:  # noqa: ANN401  # an optional import's type
-    """Join the text of a candidate, without the model's thoughts."""
-    parts = (candidate.content.parts if candidate.content else None) or []
-    return "".join(part.text for part in parts if part.text and not part.thought)
-
-
 def read(result: Any) -> Mapping[str, Any]:  # noqa: ANN401  # an optional import's type
     """Take a GenerateContentResponse apart into the fields of an answer."""
     usage, feedback = result.usage_metadata, result.prompt_feedback
@@ -62,7 +47,8 @@ def read(result: Any) -> Mapping[str, Any]:  # noqa: ANN401  # an optional impor
         return fields | {"outcome": "blocked", "finish_reason": feedback.block_reason.value}
     candidate = result.candidates[0]
     reason = candidate.finish_reason.value if candidate.finish_reason is not None else None
-    text = _text(candidate)
+    parts = (candidate.content.parts if candidate.content else None) or []
+    text = "".join(part.text for part in parts if part.text and not part.thought)
     return fields | {
         "outcome": outcome_of(reason, text, FINISH_REASONS),
         "text": text,
@@ -70,7 +56,7 @@ def read(result: Any) -> Mapping[str, Any]:  # noqa: ANN401  # an optional impor
     }
 
 
-class GeminiGenerator:
+class GeminiGenerator(HttpGenerator):
     """A Gemini model behind Google's API."""
 
     reach: Reach = "any"
@@ -81,15 +67,10 @@ class GeminiGenerator:
         """Make the client; nothing is sent yet."""
         genai = require("google.genai", extra="gemini", feature="the Gemini client")
         httpx2 = require("httpx2", extra="gemini", feature="the HTTP client")
-        self.model = f"gemini:{model_id}"
-        self._model_id = model_id
-        self._types = genai.types
+        self._model_id, self._types = model_id, genai.types
         address = base_url or BASE_URL
-        check_address(self.model, address)
-        check_key(self.model, api_key, KEY_NAME)
-        self.source = None if source_of(address) == BASE_URL else source_of(address)
-        self._provider = Provider(
-            model=self.model,
+        provider = Provider(
+            model=f"gemini:{model_id}",
             base_url=address,
             key_name=KEY_NAME,
             timeout=timeout,
@@ -97,7 +78,7 @@ class GeminiGenerator:
             failed=(genai.errors.APIError, httpx2.HTTPError),
             missing=RETIRED.get(model_id, "it may be retired; check the model id"),
         )
-        self._http = http_client(address, extra="gemini")
+        super().__init__(provider, read, api_key=api_key, extra="gemini", own_address=BASE_URL)
         self._unused = unused_client(extra="gemini")
         self._client = genai.Client(
             api_key=api_key,
@@ -108,15 +89,9 @@ class GeminiGenerator:
                 httpx_client=self._unused,
                 httpx_async_client=self._http,
                 async_client_args={"ssl": trusts_no_one()},  # for web sockets, which are never opened
-                retry_options=self._types.HttpRetryOptions(
-                    attempts=1
-                ),  # the runner asks again, not the client
+                retry_options=self._types.HttpRetryOptions(attempts=1),  # the runner asks again
             ),
         )
-
-    async def generate(self, request: Request) -> Answer:
-        """Write one draft; raises TryAgainError or GenerationError."""
-        return await ask(self._provider, lambda: self._send(request), read)
 
     async def _send(self, request: Request) -> Any:  # noqa: ANN401  # an optional import's type
         """Send the image, then the prompt."""
@@ -141,4 +116,4 @@ class GeminiGenerator:
     async def close(self) -> None:
         """Let the connections go."""
         self._unused.close()
-        await self._http.aclose()
+        await super().close()

@@ -7,18 +7,14 @@ images, and their responses do not always carry the key.
 import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from io import BytesIO
 from types import MappingProxyType
 from typing import Any
 
 from tabon.generation.batches import State, answer_from, call, read_rows
 from tabon.generation.protocol import Answer, Request
-from tabon.generation.providers.failures import Provider
 from tabon.generation.providers.gemini import SEEDS, GeminiGenerator, read
 
-TRANSFER_TIMEOUT = 900.0  # seconds for a file to go up or come down
-TRANSFER_BYTES = 2**30  # of a file that comes down
 STATES: Mapping[str, State] = MappingProxyType(
     {
         "JOB_STATE_SUCCEEDED": "done",
@@ -73,27 +69,17 @@ def only(shape: Any, value: Any) -> Any:  # noqa: ANN401  # any JSON
 class GeminiBatch(GeminiGenerator):
     """A Gemini model behind Google's batch interface."""
 
-    @property
-    def _transfer(self) -> Provider:
-        """Return the provider for whole files."""
-        timeout = max(self._provider.timeout, TRANSFER_TIMEOUT)
-        return replace(self._job_provider, timeout=timeout, most=TRANSFER_BYTES)
-
-    @property
-    def _job_provider(self) -> Provider:
-        """Return the provider for jobs."""
-        return replace(self._provider, missing=f"or no such job or file; {self._provider.missing}")
-
     async def submit(self, name: str, requests: Sequence[tuple[str, Request]]) -> str:
         """Send the file up, then start a job with our name; return the job's id."""
         lines = [json.dumps({"key": key, "request": request_body(request)}) for key, request in requests]
         data = "\n".join([*lines, ""]).encode()
         upload = self._types.UploadFileConfig(display_name=name, mime_type="application/jsonl")
         file = await call(
-            self._transfer, lambda: self._client.aio.files.upload(file=BytesIO(data), config=upload)
+            self._provider.for_files(),
+            lambda: self._client.aio.files.upload(file=BytesIO(data), config=upload),
         )
         job = await call(
-            self._job_provider,
+            self._provider.for_jobs(),
             lambda: self._client.aio.batches.create(
                 model=self._model_id,
                 src=self._types.BatchJobSource(file_name=file.name),
@@ -113,7 +99,7 @@ class GeminiBatch(GeminiGenerator):
                     return job.name
             return None
 
-        found = await call(self._transfer, search)
+        found = await call(self._provider.for_files(), search)
         return None if found is None else str(found)
 
     async def state(self, job_id: str) -> State:
@@ -127,19 +113,18 @@ class GeminiBatch(GeminiGenerator):
         if job.dest is None or not job.dest.file_name:
             return []
         data = await call(
-            self._transfer, lambda: self._client.aio.files.download(file=str(job.dest.file_name))
+            self._provider.for_files(), lambda: self._client.aio.files.download(file=str(job.dest.file_name))
         )
-        rows = read_rows(self._provider, data)
+        parse = self._types.GenerateContentResponse.model_validate
         return [
-            (str(row.get("key")), answer_from(row["response"], self._read))
-            for row in rows
+            (
+                str(row.get("key")),
+                answer_from(row["response"], lambda body: read(parse(only(WHAT_IS_READ, body)))),
+            )
+            for row in read_rows(self._provider, data)
             if "response" in row
         ]
 
-    def _read(self, body: object) -> Mapping[str, Any]:
-        """Take one response apart."""
-        return read(self._types.GenerateContentResponse.model_validate(only(WHAT_IS_READ, body)))
-
     async def _job(self, job_id: str) -> Any:  # noqa: ANN401  # an optional import's type
         """Ask after a job."""
-        return await call(self._job_provider, lambda: self._client.aio.batches.get(name=job_id))
+        return await call(self._provider.for_jobs(), lambda: self._client.aio.batches.get(name=job_id))

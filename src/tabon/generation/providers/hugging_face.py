@@ -23,7 +23,7 @@ from tabon._internal.extras import require
 from tabon.errors import BadInputError, GenerationError
 from tabon.generation.protocol import Answer, Outcome, Parameters, Reach, Request
 
-EXTRA = "local"
+EXTRA = "hf"
 NOT_FETCHED = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack", "onnx/*", "*.gguf", "*.py"]
 
 
@@ -186,22 +186,18 @@ class LocalGenerator:
             if self._loaded is None:
                 self._loaded = self._load()
             group = self._line.call(ticket, at_most=self._batch)
-            answers = self._drawn(self._loaded, [one.request for one in group])
+            try:
+                answers = draw(self._loaded, [one.request for one in group], rows=self._batch)
+            except GenerationError:
+                raise
+            except (RuntimeError, ValueError, IndexError, TypeError, OSError) as error:
+                raise GenerationError(  # without report text, which the libraries may show
+                    f"{self.model} failed on a prompt of {len(ticket.request.prompt)} characters "
+                    f"({type(error).__name__})"
+                ) from None
             for one, answer in zip(group, answers, strict=True):
                 one.answer = answer
         return ticket.answer  # type: ignore[return-value]  # filled above
-
-    def _drawn(self, local: LocalModel, requests: list[Request]) -> list[Answer]:
-        """Draw, and turn what the libraries raise into a sentence without report text."""
-        try:
-            return draw(local, requests, rows=self._batch)
-        except (RuntimeError, ValueError, IndexError, TypeError, OSError) as error:
-            if isinstance(error, GenerationError):
-                raise
-            raise GenerationError(
-                f"{self.model} failed on a prompt of {len(requests[0].prompt)} characters "
-                f"({type(error).__name__})"
-            ) from None
 
     async def close(self) -> None:
         """Let the thread and the model go."""
@@ -251,21 +247,14 @@ def load_from_hub(name: str, revision: str, device: str, dtype: str) -> LocalMod
     except errors.HFValidationError:
         raise GenerationError(f"{name!r} is not a name of a Hub model; write owner/model@revision") from None
     except errors.LocalEntryNotFoundError:
-        folder = _fetched(wanted)
+        try:
+            folder = Path(hub.snapshot_download(**wanted))
+        except (OSError, errors.HfHubHTTPError, errors.LocalEntryNotFoundError) as error:
+            raise GenerationError(
+                f"{name} at revision {revision} is not on this machine and could not be fetched "
+                f"({type(error).__name__}); download that revision elsewhere and pass its folder"
+            ) from None
     return replace(load_folder(folder, device, dtype), version=folder.name)
-
-
-def _fetched(wanted: Mapping[str, Any]) -> Path:
-    """Download a model, or say that it is not to be had."""
-    hub = require("huggingface_hub", extra=EXTRA, feature="the Hugging Face Hub client")
-    errors = require("huggingface_hub.errors", extra=EXTRA, feature="the Hugging Face Hub client")
-    try:
-        return Path(hub.snapshot_download(**wanted))
-    except (OSError, errors.HfHubHTTPError, errors.LocalEntryNotFoundError) as error:
-        raise GenerationError(
-            f"{wanted['repo_id']} at revision {wanted['revision']} is not on this machine and could not "
-            f"be fetched ({type(error).__name__}); download that revision elsewhere and pass its folder"
-        ) from None
 
 
 def load_folder(folder: Path, device: str, dtype: str) -> LocalModel:

@@ -5,17 +5,9 @@ from types import MappingProxyType
 from typing import Any
 
 from tabon._internal.extras import require
-from tabon.generation.protocol import Answer, Outcome, Reach, Request
-from tabon.generation.providers.failures import (
-    Provider,
-    ask,
-    check_address,
-    check_key,
-    http_client,
-    outcome_of,
-    source_of,
-    unused_client,
-)
+from tabon.generation.protocol import Outcome, Reach, Request
+from tabon.generation.providers.failures import Provider, outcome_of, unused_client
+from tabon.generation.providers.http_generator import HttpGenerator
 from tabon.generation.providers.openai_compatible import content_of
 
 BASE_URL = "https://api.mistral.ai"
@@ -32,17 +24,13 @@ class _Silent:
         """Drop the line."""
 
 
-def _text(content: Any) -> str:  # noqa: ANN401  # an optional import's type
-    """Join the text of a message, which is a string or a list of chunks."""
-    if isinstance(content, list):
-        return "".join(chunk.text for chunk in content if chunk.type == "text")
-    return content if isinstance(content, str) else ""
-
-
 def read(result: Any) -> Mapping[str, Any]:  # noqa: ANN401  # an optional import's type
     """Take a ChatCompletionResponse apart into the fields of an answer."""
     choice = result.choices[0]
-    text = _text(choice.message.content) if choice.message else ""
+    text = choice.message.content if choice.message else ""
+    if isinstance(text, list):  # of chunks
+        text = "".join(chunk.text for chunk in text if chunk.type == "text")
+    text = text if isinstance(text, str) else ""
     return {
         "outcome": outcome_of(choice.finish_reason, text, FINISH_REASONS),
         "text": text,
@@ -53,7 +41,7 @@ def read(result: Any) -> Mapping[str, Any]:  # noqa: ANN401  # an optional impor
     }
 
 
-class MistralGenerator:
+class MistralGenerator(HttpGenerator):
     """A Mistral model behind Mistral's API."""
 
     reach: Reach = "any"
@@ -65,14 +53,10 @@ class MistralGenerator:
         sdk = require("mistralai.client", extra="mistral", feature="the Mistral client")
         errors = require("mistralai.client.errors", extra="mistral", feature="the Mistral client")
         httpx2 = require("httpx2", extra="mistral", feature="the HTTP client")
-        self.model = f"mistral:{model_id}"
         self._model_id = model_id
         address = base_url or BASE_URL
-        check_address(self.model, address)
-        check_key(self.model, api_key, KEY_NAME)
-        self.source = None if source_of(address) == BASE_URL else source_of(address)
-        self._provider = Provider(
-            model=self.model,
+        provider = Provider(
+            model=f"mistral:{model_id}",
             base_url=address,
             key_name=KEY_NAME,
             timeout=timeout,
@@ -80,7 +64,7 @@ class MistralGenerator:
             failed=(errors.MistralError, httpx2.HTTPError),
             missing="it may be retired; check the model id",
         )
-        self._http = http_client(address, extra="mistral")
+        super().__init__(provider, read, api_key=api_key, extra="mistral", own_address=BASE_URL)
         self._unused = unused_client(extra="mistral")
         self._client = sdk.Mistral(
             api_key=api_key,
@@ -90,10 +74,6 @@ class MistralGenerator:
             retry_config=None,  # the runner asks again, not the client
             debug_logger=_Silent(),
         )
-
-    async def generate(self, request: Request) -> Answer:
-        """Write one draft; raises TryAgainError or GenerationError."""
-        return await ask(self._provider, lambda: self._send(request), read)
 
     async def _send(self, request: Request) -> Any:  # noqa: ANN401  # an optional import's type
         """Send the image, then the prompt."""
@@ -111,4 +91,4 @@ class MistralGenerator:
     async def close(self) -> None:
         """Let the connections go."""
         self._unused.close()
-        await self._http.aclose()
+        await super().close()

@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from tabon._internal.extras import require
 from tabon.generation.batches import State, answer_from, call, read_rows
 from tabon.generation.protocol import Answer, Request
-from tabon.generation.providers.failures import Provider
+from tabon.generation.providers.failures import TRANSFER_TIMEOUT
 from tabon.generation.providers.mistral import MistralGenerator, read
 from tabon.generation.providers.openai_compatible import content_of
 
@@ -17,9 +16,8 @@ ENDPOINT = "/v1/chat/completions"
 NAME = "tabon_name"  # in a job's metadata
 PAGE = 100
 HOURS = 24  # after so many a job expires
-TRANSFER_TIMEOUT = 900.0  # seconds for a file to go up or come down
-TRANSFER_BYTES = 2**30  # of a file that comes down
 FINE = 200
+MILLISECONDS = int(TRANSFER_TIMEOUT * 1000)
 STATES: Mapping[str, State] = MappingProxyType(
     {"SUCCESS": "done", "FAILED": "failed", "TIMEOUT_EXCEEDED": "expired", "CANCELLED": "cancelled"}
 )
@@ -49,32 +47,20 @@ def response_body(row: Mapping[str, Any]) -> object | None:
 class MistralBatch(MistralGenerator):
     """A Mistral model behind Mistral's batch interface."""
 
-    @property
-    def _transfer(self) -> Provider:
-        """Return the provider for whole files."""
-        timeout = max(self._provider.timeout, TRANSFER_TIMEOUT)
-        return replace(self._job_provider, timeout=timeout, most=TRANSFER_BYTES)
-
-    @property
-    def _job_provider(self) -> Provider:
-        """Return the provider for jobs."""
-        return replace(self._provider, missing=f"or no such job or file; {self._provider.missing}")
-
     async def submit(self, name: str, requests: Sequence[tuple[str, Request]]) -> str:
         """Send the file up, then start a job with our name; return the job's id."""
         lines = [json.dumps({"custom_id": key, "body": request_body(request)}) for key, request in requests]
         content = "\n".join([*lines, ""]).encode()
-        milliseconds = int(TRANSFER_TIMEOUT * 1000)
         file = await call(
-            self._transfer,
+            self._provider.for_files(),
             lambda: self._client.files.upload_async(
                 file={"file_name": f"{name}.jsonl", "content": content},
                 purpose="batch",
-                timeout_ms=milliseconds,
+                timeout_ms=MILLISECONDS,
             ),
         )
         job = await call(
-            self._job_provider,
+            self._provider.for_jobs(),
             lambda: self._client.batch.jobs.create_async(
                 endpoint=ENDPOINT,
                 input_files=[file.id],
@@ -91,7 +77,7 @@ class MistralBatch(MistralGenerator):
         while seen < total:
             number = page
             listed = await call(
-                self._job_provider,
+                self._provider.for_jobs(),
                 lambda: self._client.batch.jobs.list_async(page=number, page_size=PAGE),  # noqa: B023
             )
             jobs = listed.data or []
@@ -110,24 +96,24 @@ class MistralBatch(MistralGenerator):
         job = await self._job(job_id)
         if not job.output_file:
             return []
-        rows = read_rows(
-            self._provider, await call(self._transfer, lambda: self._download(str(job.output_file)))
-        )
-        bodies = [(str(row.get("custom_id")), response_body(row)) for row in rows]
-        return [(key, answer_from(body, self._read)) for key, body in bodies if body is not None]
 
-    def _read(self, body: object) -> Mapping[str, Any]:
-        """Take one completion apart."""
+        async def download() -> bytes:
+            """Fetch the file whole."""
+            file = str(job.output_file)
+            response = await self._client.files.download_async(file_id=file, timeout_ms=MILLISECONDS)
+            data: bytes = await response.aread()
+            return data
+
+        rows = read_rows(self._provider, await call(self._provider.for_files(), download))
         models = require("mistralai.client.models", extra="mistral", feature="the Mistral client")
-        return read(models.ChatCompletionResponse.model_validate(body))
-
-    async def _download(self, file_id: str) -> bytes:
-        """Fetch a file whole."""
-        milliseconds = int(TRANSFER_TIMEOUT * 1000)
-        response = await self._client.files.download_async(file_id=file_id, timeout_ms=milliseconds)
-        data: bytes = await response.aread()
-        return data
+        parse = models.ChatCompletionResponse.model_validate
+        bodies = [(str(row.get("custom_id")), response_body(row)) for row in rows]
+        return [
+            (key, answer_from(body, lambda body: read(parse(body))))
+            for key, body in bodies
+            if body is not None
+        ]
 
     async def _job(self, job_id: str) -> Any:  # noqa: ANN401  # an optional import's type
         """Ask after a job."""
-        return await call(self._job_provider, lambda: self._client.batch.jobs.get_async(job_id=job_id))
+        return await call(self._provider.for_jobs(), lambda: self._client.batch.jobs.get_async(job_id=job_id))

@@ -1,9 +1,10 @@
 """From the name of a model to the generator that asks it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from tabon._internal.registry import lookup
 from tabon.errors import BadInputError
@@ -13,8 +14,8 @@ from tabon.generation.providers.failures import is_loopback
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
-        "gemini": "tabon.generation.providers.names:make_gemini",
-        "mistral": "tabon.generation.providers.names:make_mistral",
+        "gemini": "tabon.generation.providers.gemini:GeminiGenerator",
+        "mistral": "tabon.generation.providers.mistral:MistralGenerator",
         "openai": "tabon.generation.providers.names:make_openai",
         "hf": "tabon.generation.providers.names:make_hugging_face",
         "command": "tabon.generation.providers.names:make_command",
@@ -53,34 +54,21 @@ def make_generator(spec: str, options: ModelOptions) -> Generator:
     make = lookup("kind of model", KINDS, kind)
     if kind != "smollm2" and not name:
         raise BadInputError(f"the model {spec!r} has no name; write {kind}:NAME")
-    generator: Generator = make(name, options)
+    generator: Generator = _hosted(make, spec, options) if kind in BATCH_KINDS else make(name, options)
     return generator
 
 
 def make_batch(spec: str, options: ModelOptions) -> BatchProvider:
     """Return a provider's batch mode: cheaper, slower, for Gemini and Mistral."""
-    kind, _, name = spec.partition(":")
-    make = lookup("kind of model with a batch mode", BATCH_KINDS, kind)
-    provider: BatchProvider = make(
-        name, api_key=_key(kind, options), base_url=options.base_url, timeout=options.timeout
-    )
+    make = lookup("kind of model with a batch mode", BATCH_KINDS, spec.partition(":")[0])
+    provider: BatchProvider = _hosted(make, spec, options)
     return provider
 
 
-def make_gemini(name: str, options: ModelOptions) -> Generator:
-    """Return a Gemini model."""
-    from tabon.generation.providers.gemini import GeminiGenerator
-
-    key = _key("gemini", options)
-    return GeminiGenerator(name, api_key=key, base_url=options.base_url, timeout=options.timeout)
-
-
-def make_mistral(name: str, options: ModelOptions) -> Generator:
-    """Return a Mistral model."""
-    from tabon.generation.providers.mistral import MistralGenerator
-
-    key = _key("mistral", options)
-    return MistralGenerator(name, api_key=key, base_url=options.base_url, timeout=options.timeout)
+def _hosted(make: Callable[..., Any], spec: str, options: ModelOptions) -> Any:  # noqa: ANN401
+    """Make what asks a model of Gemini or Mistral, which have an address of their own and need a key."""
+    kind, _, name = spec.partition(":")
+    return make(name, api_key=_key(kind, options), base_url=options.base_url, timeout=options.timeout)
 
 
 def make_openai(name: str, options: ModelOptions) -> Generator:
@@ -119,7 +107,7 @@ def make_smollm2(_: str, __: ModelOptions) -> Generator:
 
 def make_replay(name: str, _: ModelOptions) -> Generator:
     """Return the drafts of a journal, asked again without a model."""
-    from tabon.generation.archive import replay_journal
+    from tabon.generation.replay import replay_journal
 
     return replay_journal(Path(name))
 

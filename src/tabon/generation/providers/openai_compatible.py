@@ -6,17 +6,9 @@ from types import MappingProxyType
 from typing import Any
 
 from tabon._internal.extras import require
-from tabon.generation.protocol import Answer, Outcome, Reach, Request
-from tabon.generation.providers.failures import (
-    Provider,
-    ask,
-    check_address,
-    check_key,
-    http_client,
-    is_loopback,
-    outcome_of,
-    source_of,
-)
+from tabon.generation.protocol import Outcome, Reach, Request
+from tabon.generation.providers.failures import Provider, is_loopback, outcome_of
+from tabon.generation.providers.http_generator import HttpGenerator
 
 KEY_NAME = "OPENAI_API_KEY"
 FINISH_REASONS: Mapping[str, Outcome] = MappingProxyType(
@@ -50,7 +42,7 @@ def read(result: Any) -> Mapping[str, Any]:  # noqa: ANN401  # an optional impor
     }
 
 
-class OpenAICompatibleGenerator:
+class OpenAICompatibleGenerator(HttpGenerator):
     """A model behind OpenAI's chat protocol."""
 
     def __init__(
@@ -65,14 +57,10 @@ class OpenAICompatibleGenerator:
         """Make the client; nothing is sent yet. Without `reach`, a server on loopback is local."""
         openai = require("openai", extra="openai", feature="the OpenAI client")
         httpx2 = require("httpx2", extra="openai", feature="the HTTP client")
-        self.model = f"openai:{model_id}"
         self._model_id = model_id
-        check_address(self.model, base_url)
-        check_key(self.model, api_key, KEY_NAME)
-        self.source = source_of(base_url)
         self.reach: Reach = reach or ("local" if is_loopback(base_url) else "any")
-        self._provider = Provider(
-            model=self.model,
+        provider = Provider(
+            model=f"openai:{model_id}",
             base_url=base_url,
             key_name=KEY_NAME,
             timeout=timeout,
@@ -80,7 +68,7 @@ class OpenAICompatibleGenerator:
             failed=(openai.OpenAIError, httpx2.HTTPError),
             missing="check the model id and the base URL (it mostly ends in /v1)",
         )
-        self._http = http_client(base_url, extra="openai")
+        super().__init__(provider, read, api_key=api_key, extra="openai")
         self._client = openai.AsyncOpenAI(
             api_key=api_key,
             base_url=base_url,
@@ -88,10 +76,6 @@ class OpenAICompatibleGenerator:
             timeout=None,
             http_client=self._http,
         )
-
-    async def generate(self, request: Request) -> Answer:
-        """Write one draft; raises TryAgainError or GenerationError."""
-        return await ask(self._provider, lambda: self._send(request), read)
 
     async def _send(self, request: Request) -> Any:  # noqa: ANN401  # an optional import's type
         """Send the image, then the prompt."""
@@ -105,7 +89,3 @@ class OpenAICompatibleGenerator:
             max_tokens=drawn.max_tokens,
             n=1,
         )
-
-    async def close(self) -> None:
-        """Let the connections go."""
-        await self._client.close()

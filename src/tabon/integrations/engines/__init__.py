@@ -6,8 +6,7 @@ order, and done again where a machine was lost.
 """
 
 from tabon.integrations.engines.encode import SpreadEncoder
-from tabon.integrations.engines.load import ENGINES, open_engine
-from tabon.integrations.engines.protocol import Engine
+from tabon.integrations.engines.engine import ENGINES, Engine, open_engine
 from tabon.integrations.engines.selection_parts import select_parts
 
 __all__ = [

@@ -1,6 +1,5 @@
 """An encoder whose sentences are encoded by an engine's workers, to the same bits."""
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -12,7 +11,7 @@ import numpy as np
 from tabon.encoders import Encoder, EncoderFingerprint, load_encoder
 from tabon.encoders.protocol import Matrix
 from tabon.errors import EngineError
-from tabon.integrations.engines.protocol import Engine
+from tabon.integrations.engines.engine import Engine
 
 SENTENCES_A_PIECE = 256
 PIECES_A_SLOT = 8  # of one chunk, so that the last pieces leave few workers idle
@@ -62,7 +61,7 @@ def _loaded(order: EncodingOrder) -> Encoder:
 
 
 class SpreadEncoder:
-    """Cuts sentences into pieces of like length, has them encoded, and puts the rows back in order."""
+    """Cuts sentences into pieces of similar length, has them encoded, and puts the rows back in order."""
 
     def __init__(self, engine: Engine, spec: str | Path) -> None:
         """Load the encoder here as well: it says what every worker's must be."""
@@ -82,15 +81,10 @@ class SpreadEncoder:
     def encode(self, sentences: list[str], /) -> Matrix:
         """Return one unit row per sentence: the bits that the encoder gives here."""
         rows = np.empty((len(sentences), self.fingerprint.dimension), dtype=np.float32)
-        places = list(_like_lengths(sentences))
+        by_length = sorted(range(len(sentences)), key=lambda place: -len(sentences[place]))
+        starts = range(0, len(by_length), SENTENCES_A_PIECE)
+        places = [by_length[start : start + SENTENCES_A_PIECE] for start in starts]
         pieces = ([sentences[place] for place in piece] for piece in places)
         for number, vectors in self._engine.run(encode_piece, pieces, shared=self._order):
             rows[places[number]] = vectors
         return rows
-
-
-def _like_lengths(sentences: list[str]) -> Iterator[list[int]]:
-    """Yield the places of sentences, some hundreds at a time, long ones first."""
-    by_length = sorted(range(len(sentences)), key=lambda place: -len(sentences[place]))
-    for start in range(0, len(by_length), SENTENCES_A_PIECE):
-        yield by_length[start : start + SENTENCES_A_PIECE]

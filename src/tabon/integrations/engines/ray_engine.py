@@ -22,7 +22,7 @@ from tabon._internal.extras import require
 from tabon.encoders import Encoder
 from tabon.errors import BadInputError, EncoderError, EngineError, TabonError, TransportError
 from tabon.integrations.engines.encode import SpreadEncoder
-from tabon.integrations.engines.protocol import Piece, Result, Shared
+from tabon.integrations.engines.engine import Piece, Result, Shared
 
 REACH_SECONDS = 5.0
 GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"  # HTTP/2, which Ray's ports speak
@@ -215,13 +215,13 @@ def _knock(address: RayAddress) -> None:
     try:
         with create_connection(place, timeout=REACH_SECONDS) as connection:
             connection.sendall(GREETING)
-            on_text = connection.recv(len(NOT_RAY))
+            answer = connection.recv(len(NOT_RAY))
     except OSError as error:
         raise EngineError(
             f"no Ray cluster answers at {address.address} ({error.strerror or 'no answer'}); start it with "
             "`ray start --head`, or check host and port"
         ) from error
-    if on_text == NOT_RAY:
+    if answer == NOT_RAY:
         raise EngineError(f"what answers at {address.address} is not a Ray cluster; check host and port")
 
 

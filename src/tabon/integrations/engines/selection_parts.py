@@ -15,8 +15,8 @@ from platform import node
 from tabon._internal.atomic_files import replacing
 from tabon.errors import BadInputError, BankDamagedError, EngineError
 from tabon.integrations.engines.encode import probe_of
+from tabon.integrations.engines.engine import Engine
 from tabon.integrations.engines.parts import PartsFolder, open_parts
-from tabon.integrations.engines.protocol import Engine
 from tabon.method.bank import TransitionBank
 from tabon.selectors.scorer import AnySelector
 from tabon.selectors.setup import Answered, SelectionSettings, answer, in_batches, make_selector, may_abstain
@@ -100,19 +100,18 @@ def select_parts(  # noqa: PLR0913  # each is a place or a number
 
 
 def selection_order(engine: Engine, bank: Path, settings: SelectionSettings) -> SelectionOrder:
-    """Let one worker make itself ready, so that settings that do not fit are refused before any part."""
-    job = SelectionJob(bank.resolve(), TransitionBank.load(bank, verify=False).sha256, _placed(settings))
-    [(_, likeness)] = engine.run(likeness_of, [job], shared=None)
-    return SelectionOrder(job, likeness)
+    """Let one worker make itself ready, so that settings that do not fit are refused before any part.
 
-
-def _placed(settings: SelectionSettings) -> SelectionSettings:
-    """Write out paths that were given from here, since workers run elsewhere."""
+    Paths are written out in full, since workers run elsewhere.
+    """
     store, search = settings.store, settings.search
     if search is not None and search.startswith("index:"):
         folder, mark, rest = search.removeprefix("index:").partition("?")
         search = f"index:{Path(folder).resolve()}{mark}{rest}"
-    return replace(settings, store=None if store is None else store.resolve(), search=search)
+    settings = replace(settings, store=None if store is None else store.resolve(), search=search)
+    job = SelectionJob(bank.resolve(), TransitionBank.load(bank, verify=False).sha256, settings)
+    [(_, likeness)] = engine.run(likeness_of, [job], shared=None)
+    return SelectionOrder(job, likeness)
 
 
 def likeness_of(_: None, job: SelectionJob) -> Likeness:

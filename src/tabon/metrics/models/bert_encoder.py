@@ -1,6 +1,6 @@
 """BERT-like encoders of metrics: loaded quietly from disk, run so that a row depends on its text alone.
 
-As in `tabon.encoders.sentence_transformer`, a batch holds texts of one token
+As in `tabon.encoders.torch_engine.encoder`, a batch holds texts of one token
 length without padding and runs on one thread. How many it holds follows from the
 length, so shapes are a property of the text, and so are the bits.
 """
@@ -8,7 +8,6 @@ length, so shapes are a property of the text, and so are the bits.
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -141,18 +140,16 @@ def encode_rows(rows: Rows, forward: Callable[[Any], Any]) -> list[NDArray[np.fl
 
     `forward` takes a tensor (texts, tokens) of ids and returns a tensor (texts, …).
     """
+    torch = require("torch", extra=EXTRA, feature="torch")
     batches = list(batches_by_tokens([len(row) for row in rows]))
     found: list[NDArray[np.float32]] = [np.empty(0, dtype=np.float32)] * len(rows)
-    run = partial(_run, rows, forward)
+
+    def run(batch: list[int]) -> NDArray[np.float32]:
+        with torch.inference_mode():
+            output: NDArray[np.float32] = forward(torch.tensor([list(rows[i]) for i in batch])).numpy()
+        return output
+
     for batch, outputs in zip(batches, on_one_thread_each(run, batches), strict=True):
         for position, output in zip(batch, outputs, strict=True):
             found[position] = output
     return found
-
-
-def _run(rows: Rows, forward: Callable[[Any], Any], batch: list[int]) -> NDArray[np.float32]:
-    """Run one batch."""
-    torch = require("torch", extra=EXTRA, feature="torch")
-    with torch.inference_mode():
-        output: NDArray[np.float32] = forward(torch.tensor([list(rows[i]) for i in batch])).numpy()
-    return output

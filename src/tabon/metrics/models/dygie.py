@@ -129,19 +129,11 @@ def split_words(text: str, kind: str) -> list[str]:
     >>> split_words("left-sided, 2.5 cm", "radgraph-xl"), split_words("left-sided, 2.5 cm", "radgraph")
     (['left', '-', 'sided', ',', '2', '.', '5', 'cm'], ['left-sided', ',', '2', '.', '5', 'cm'])
     """
-    return _xl_words(text) if kind == "radgraph-xl" else _first_words(text)
-
-
-def _first_words(text: str) -> list[str]:
-    """Cut at white space and on both sides of /,:.!?()."""
-    return re.sub(r"(?<! )(?=[/,:.!?()])|(?<=[/,:.!?()])(?! )", " ", text).split()
-
-
-def _xl_words(text: str) -> list[str]:
-    r"""Cut into runs of letters and runs of signs; a spelt-out \n, \f, \u2122 or \" is not text."""
-    for spelt, meant in ((r"\n", " "), (r"\f", " "), (r"\u2122", " "), (r"\"", "``")):
+    if kind != "radgraph-xl":  # cut at white space and on both sides of /,:.!?()
+        return re.sub(r"(?<! )(?=[/,:.!?()])|(?<=[/,:.!?()])(?! )", " ", text).split()
+    for spelt, meant in ((r"\n", " "), (r"\f", " "), (r"\u2122", " "), (r"\"", "``")):  # spelt out: no text
         text = text.replace(spelt, meant)
-    words = " ".join(re.findall(r"\w+|[^\w\s]+", text))
+    words = " ".join(re.findall(r"\w+|[^\w\s]+", text))  # runs of letters and runs of signs
     for together, apart in ((").", ") ."), ("%.", "% ."), (".'", ". '"), ("%,", "% ,"), ("%)", "% )")):
         words = words.replace(together, apart)
     return words.split()
@@ -157,15 +149,21 @@ def load_dygie(folder: Path) -> Dygie:
     kind = model_kind(folder)
     settings = read_settings(folder / "config.json")
     tensors = load_tensors(folder / "weights.th")
+    missing = [name for name in needed_weights(kind) if name not in tensors]
+    if missing:
+        raise BadInputError(f"weights.th has no {missing[0]}; it is not the checkpoint of a RadGraph model")
     heads = Heads(
         kind=kind,
-        weights=_arrays(tensors, needed_weights(kind)),
+        weights={
+            name: tensor.float().numpy() for name, tensor in tensors.items() if not name.startswith(BERT)
+        },
         entity_labels=_labels(folder, f"{kind}__ner_labels.txt"),
         relation_labels=_labels(folder, f"{kind}__relation_labels.txt"),
         max_span_width=settings.max_span_width,
         spans_per_word=settings.spans_per_word,
     )
-    return Dygie(heads, settings, Backbone(_local(settings.backbone, folder), tensors))
+    inside = folder / settings.backbone
+    return Dygie(heads, settings, Backbone(str(inside) if inside.is_dir() else settings.backbone, tensors))
 
 
 def model_kind(folder: Path) -> str:
@@ -209,17 +207,3 @@ def _labels(folder: Path, name: str) -> tuple[str, ...]:
         )
     lines = path.read_text(encoding="utf-8").split("\n")
     return tuple(line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines))
-
-
-def _local(backbone: str, folder: Path) -> str:
-    """Return a backbone that lies in the model folder as a path, any other as it is named."""
-    inside = folder / backbone
-    return str(inside) if inside.is_dir() else backbone
-
-
-def _arrays(tensors: "dict[str, torch.Tensor]", needed: list[str]) -> dict[str, Vectors]:
-    """Return the weights that are not BERT's."""
-    missing = [name for name in needed if name not in tensors]
-    if missing:
-        raise BadInputError(f"weights.th has no {missing[0]}; it is not the checkpoint of a RadGraph model")
-    return {name: tensor.float().numpy() for name, tensor in tensors.items() if not name.startswith(BERT)}

@@ -5,6 +5,7 @@ machine, without network, data or models.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,9 @@ def write_report(results: Results, out: Path) -> tuple[Path, ...]:
         for table in tables
         for form in FORMS
     }
-    drawn = _drawn(results, plan.columns)
+    drawn: tuple[Picture, ...] | None = None
+    with suppress(MissingExtraError):
+        drawn = pictures(results, plan.columns)
     files |= {out / "pictures" / f"{picture.name}.svg": picture.svg for picture in drawn or ()}
     fragments = [
         Fragment(title=table.title, group=group_of(table), html=render(table, "html")) for table in tables
@@ -101,11 +104,3 @@ def write_report(results: Results, out: Path) -> tuple[Path, ...]:
         with replacing(path) as file:
             file.write(text.encode())
     return tuple(files)
-
-
-def _drawn(results: Results, columns: Mapping[str, str]) -> tuple[Picture, ...] | None:
-    """Draw the pictures; None where nothing can draw."""
-    try:
-        return pictures(results, columns)
-    except MissingExtraError:
-        return None

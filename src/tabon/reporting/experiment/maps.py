@@ -1,16 +1,15 @@
 """The paper's method figure from data: one study's drafts among the bank's transitions."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from tabon.encoders import Encoder
 from tabon.encoders.sentence_store import SentenceStore
-from tabon.evaluation.cases import Case, Cases
+from tabon.evaluation.cases import Cases
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import get_distance
 from tabon.method.nearest import ExactIndex
 from tabon.method.sentence_sets import embed
-from tabon.method.transitions import Transitions, transitions
+from tabon.method.transitions import transitions
 from tabon.reporting.transition_map import TransitionMap, project
 from tabon.selectors import Selector
 from tabon.text.reports import Section
@@ -27,25 +26,6 @@ def transition_maps(
     index = bank.section(SHOWN, DISTANCE).index
     if not isinstance(index, ExactIndex):
         return []
-    for case, moves in _moving(bank, cases, encoder, store):
-        selector = Selector(bank, distance=DISTANCE, encoder=encoder, store=store, allow_bank_patients=True)
-        [selection] = selector.select_many([case.query])
-        points = project(index.vectors, moves.directions)
-        shown = TransitionMap(
-            query=case.query.id,
-            section=SHOWN,
-            distance=DISTANCE,
-            points=points,
-            picked=selection.selected,
-        )
-        return [shown.as_record()]
-    return []
-
-
-def _moving(
-    bank: TransitionBank, cases: Cases, encoder: Encoder, store: SentenceStore | None
-) -> Iterator[tuple[Case, Transitions]]:
-    """Yield the studies whose drafts all change something, with their transitions."""
     for case in cases.cases:
         prior = split_sentences(case.query.prior.section(SHOWN))
         drafts = [split_sentences(draft.section(SHOWN)) for draft in case.query.candidates]
@@ -59,5 +39,16 @@ def _moving(
             prior=table.rows_of([prior] * len(drafts)),
             current=table.rows_of(drafts),
         )
-        if not moves.zero.any():
-            yield case, moves
+        if moves.zero.any():
+            continue
+        selector = Selector(bank, distance=DISTANCE, encoder=encoder, store=store, allow_bank_patients=True)
+        [selection] = selector.select_many([case.query])
+        shown = TransitionMap(
+            query=case.query.id,
+            section=SHOWN,
+            distance=DISTANCE,
+            points=project(index.vectors, moves.directions),
+            picked=selection.selected,
+        )
+        return [shown.as_record()]
+    return []

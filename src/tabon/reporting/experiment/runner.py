@@ -17,7 +17,7 @@ from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_t
 from tabon.encoders import Encoder, load_encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError
-from tabon.evaluation.neighbour_curve import picks_by_neighbours
+from tabon.evaluation.curves import picks_by_neighbours
 from tabon.evaluation.results import Results, read_results, write_results
 from tabon.method.bank import TransitionBank
 from tabon.method.sentence_sets import Progress
@@ -63,7 +63,7 @@ class Reproduction:
         curves = {run: self._make_neighbour_picks(run) for run in self.experiment.runs}
         inputs = {
             "files": [file_digest(path) for made in selections.values() for path in made.values()],
-            "queries": [file_digest(self._queries(run)) for run in self.experiment.runs],
+            "queries": [file_digest(self.queries(run)) for run in self.experiment.runs],
             "metrics": [metric.signature for metric in metrics],
             "missing": missing,
             "plan": [asdict(self.experiment.evaluation), asdict(self.experiment.report)],
@@ -121,21 +121,29 @@ class Reproduction:
         cohort = self.experiment.cohort
         return SimulationSettings(patients=cohort.patients, seed=cohort.seed)
 
-    def _queries(self, run: RunPlan) -> Path:
+    def queries(self, run: RunPlan) -> Path:
         """Return where a run's queries lie."""
         return self.out / "runs" / run.folder / "queries.jsonl"
 
     def _make_queries(self, run: RunPlan) -> None:
         """Write a run's queries: simulated ones here, generated ones by the caller."""
-        path, cohort = self._queries(run), self.experiment.cohort
+        path, cohort = self.queries(run), self.experiment.cohort
         if cohort.patients:
-            records = simulate_queries(self._simulated_drafts(run), "test")
+            drafts = replace(
+                self._simulation(),
+                prompt=run.prompt,  # type: ignore[arg-type]
+                noise=run.noise,
+                num_candidates=self.experiment.drafts.samples,
+            )
+            records = simulate_queries(drafts, "test")
             named = ({**record, "model": run.model, "prompt": run.prompt} for record in records)
             inputs = [asdict(cohort), asdict(run), asdict(self.experiment.drafts)]
             self.steps.make(path, inputs, lambda: write_lines(path, named))
         elif self.dependencies.write_drafts is not None:
             if not path.exists():
-                self._check_methods()  # before anything is paid for
+                plan = self.experiment.selection  # what no method can work with is refused before paying
+                for distance, aggregate in product(plan.distances, plan.aggregates):
+                    self.selector(distance, aggregate, plan.neighbours)
             self.dependencies.on_progress(f"drafts of {run.name}")
             self.dependencies.write_drafts(run, path)  # its journal knows what is missing
         if not path.exists():
@@ -143,26 +151,11 @@ class Reproduction:
                 f"{path} is not there; write the drafts of {run.name!r} with `tabon generate`"
             )
 
-    def _check_methods(self) -> None:
-        """Refuse a cohort, an encoder or a number of neighbours that no method can work with."""
-        plan = self.experiment.selection
-        for distance, aggregate in product(plan.distances, plan.aggregates):
-            self.selector(distance, aggregate, plan.neighbours)
-
-    def _simulated_drafts(self, run: RunPlan) -> SimulationSettings:
-        """Return how a run's simulated drafts are made."""
-        return replace(
-            self._simulation(),
-            prompt=run.prompt,  # type: ignore[arg-type]
-            noise=run.noise,
-            num_candidates=self.experiment.drafts.samples,
-        )
-
     def read_queries(self, run: RunPlan) -> list[Query]:
         """Read a run's queries."""
-        with self._queries(run).open("rb") as lines:
+        with self.queries(run).open("rb") as lines:
             found = read_queries(lines)
-            return [whole_query(query, name=str(self._queries(run))) for query in found]
+            return [whole_query(query, name=str(self.queries(run))) for query in found]
 
     def selector(self, distance: str, aggregate: str, neighbours: int) -> Selector:
         """Return one of the methods."""
@@ -180,7 +173,7 @@ class Reproduction:
         """Select with every method; return each method's file."""
         plan, made = self.experiment.selection, {}
         for distance, aggregate in product(plan.distances, plan.aggregates):
-            path = self._queries(run).with_name(f"{distance}-{aggregate}.jsonl")
+            path = self.queries(run).with_name(f"{distance}-{aggregate}.jsonl")
 
             def choose(path: Path = path, distance: str = distance, aggregate: str = aggregate) -> None:
                 self.dependencies.on_progress(f"selecting: {run.name}, {distance}/{aggregate}")
@@ -198,7 +191,7 @@ class Reproduction:
         counts = [k for k in self.experiment.report.neighbours if k <= len(self.bank)]
         made: dict[str, Path] = {}
         for distance in self.experiment.selection.distances if counts else ():
-            path = self._queries(run).with_name(f"neighbours-{distance}.jsonl")
+            path = self.queries(run).with_name(f"neighbours-{distance}.jsonl")
 
             def choose(path: Path = path, distance: str = distance) -> None:
                 self.dependencies.on_progress(f"k-curve: {run.name}, {distance}")
@@ -212,7 +205,7 @@ class Reproduction:
     def _selection_inputs(self, run: RunPlan, distance: str, aggregate: str) -> list[Any]:
         """Return what changes a run's selections."""
         plan = self.experiment.selection
-        digest = file_digest(self._queries(run))
+        digest = file_digest(self.queries(run))
         return [digest, self.bank.sha256, distance, aggregate, plan.neighbours, plan.zero]
 
 

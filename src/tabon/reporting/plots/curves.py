@@ -1,6 +1,6 @@
-"""How the gain grows with the number of drafts, or of neighbours."""
+"""Lines: how the gain grows with the number of drafts or of neighbours, and the risk with what is kept."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from tabon.reporting.plots.drawing import (
     titled,
 )
 from tabon.reporting.tables.places import method_name, section_name
+from tabon.selectors.conformal import RiskCoverage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 FAR = 16  # from this ratio of the largest x to the smallest on, the axis is logarithmic
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PointRecord:
-    """A point as results keep it."""
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """The share of the gap closed at one x, and its 95 % interval; None where not known."""
 
     x: float
     gap: float | None = None
@@ -46,17 +47,7 @@ class CurveRecord:
     score: str
     method: str
     section: str
-    points: tuple[PointRecord, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CurvePoint:
-    """The share of the gap closed at one x, and its 95 % interval; None where not known."""
-
-    x: float
-    value: float | None
-    low: float | None = None
-    high: float | None = None
+    points: tuple[CurvePoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +75,7 @@ class Curve:
             found: CurveRecord = fitting(CurveRecord, record, "curves")
         except MisfitError as error:
             raise BadInputError(f"a curve is not whole ({error}); evaluate again") from None
-        points = (CurvePoint(float(point.x), point.gap, point.low, point.high) for point in found.points)
-        line = CurveLine(found.method, tuple(sorted(points, key=lambda point: point.x)))
+        line = CurveLine(found.method, tuple(sorted(found.points, key=lambda point: point.x)))
         return cls(name=found.name, x=found.x, score=found.score, section=found.section, lines=(line,))
 
 
@@ -108,14 +98,46 @@ def curve_plot(curve: Curve, *, heading: str | None = None) -> str:
     """Draw the lines of a curve with their interval bands; an unknown point leaves a gap."""
     title = f"{label(curve.name)}: {label(heading or curve.score)}, {label(section_name(curve.section))}"
     styles = looks(line.method for line in curve.lines)
+    points = [point for line in curve.lines for point in line.points]
+    lost = sum(point.gap is None for point in points)
+    bare = sum(point.gap is not None and None in (point.low, point.high) for point in points)
+    note = "0%: a random pick, +100%: the best draft each time; band: 95 % interval"
+    parts = [f"{lost} not measured"] * bool(lost) + [f"{bare} without an interval"] * bool(bare)
     with canvas():
         figure = new_figure(6.4, 3.7)
         axes = figure.subplots()
         axes.axhline(0.0, color=FAINT, linewidth=0.9, zorder=1)
         for number, line in enumerate(curve.lines):
             _draw(axes, line, styles[line.method], number)
-        _frame(axes, curve)
-        titled(figure, title, _note(curve))
+        xs = sorted({point.x for point in points})
+        if xs and xs[0] > 0 and xs[-1] / xs[0] >= FAR:
+            axes.set_xscale("log")
+        axes.set_xticks(xs, [f"{x:g}" for x in xs])  # one at each measured place
+        axes.set_xticks([], minor=True)
+        axes.set_xlabel(label(curve.x))
+        axes.set_ylabel("share of the gap closed")
+        axes.yaxis.set_major_formatter(lambda value, _: percent(value).replace(".0%", "%"))
+        _frame(axes)
+        titled(figure, title, "\n".join(filter(None, [note, "; ".join(parts)])))
+        return svg(figure, title)
+
+
+def risk_plot(curves: Mapping[str, RiskCoverage], score: str) -> str:
+    """Draw one line a selector: the mean loss of the picks that are kept against their share."""
+    title = f"Risk and coverage: {label(score)}"
+    styles = looks(curves)
+    with canvas():
+        figure = new_figure(6.4, 3.7)
+        axes = figure.subplots()
+        for number, (method, curve) in enumerate(curves.items()):
+            _line(axes, curve.coverage, curve.risk, method, styles[method], number)
+        axes.set(
+            xlabel="share of the picks that is kept", ylabel="mean loss (1 less the score)", xlim=(0, 1.02)
+        )
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        _frame(axes)
+        note = "the most plausible picks are kept first: a useful distance makes the line rise"
+        titled(figure, title, note)
         return svg(figure, title)
 
 
@@ -123,8 +145,8 @@ def _draw(axes: "Axes", line: CurveLine, look: Look, number: int) -> None:
     """Draw one method: its band, its line, its marks."""
     nothing = float("nan")
     xs = [point.x for point in line.points]
-    values = [nothing if point.value is None else point.value for point in line.points]
-    whole = [None not in (point.value, point.low, point.high) for point in line.points]
+    values = [nothing if point.gap is None else point.gap for point in line.points]
+    whole = [None not in (point.gap, point.low, point.high) for point in line.points]
     ends = [
         (point.low, point.high) if ok else (nothing, nothing)
         for point, ok in zip(line.points, whole, strict=True)
@@ -133,32 +155,21 @@ def _draw(axes: "Axes", line: CurveLine, look: Look, number: int) -> None:
         lows, highs = zip(*ends, strict=True)
         band = axes.fill_between(xs, lows, highs, where=whole, color=look.colour, alpha=0.13, linewidth=0)
         band.set_gid(f"band-{number}")
-    (drawn,) = axes.plot(xs, values, color=look.colour, linestyle=look.dashes, marker=look.marker)
-    drawn.set(gid=f"line-{number}", label=label(method_name(line.method)), markersize=5, linewidth=1.6)
+    _line(axes, xs, values, line.method, look, number)
 
 
-def _frame(axes: "Axes", curve: Curve) -> None:
-    """Label the axes; x has a tick at each measured place."""
-    xs = sorted({point.x for line in curve.lines for point in line.points})
-    if xs and xs[0] > 0 and xs[-1] / xs[0] >= FAR:
-        axes.set_xscale("log")
-    axes.set_xticks(xs, [f"{x:g}" for x in xs])
-    axes.set_xticks([], minor=True)
-    axes.set_xlabel(label(curve.x))
-    axes.set_ylabel("share of the gap closed")
-    axes.yaxis.set_major_formatter(lambda value, _: percent(value).replace(".0%", "%"))
+def _line(  # where, and how it looks
+    axes: "Axes", xs: Sequence[float], ys: Sequence[float], method: str, look: Look, number: int
+) -> None:
+    """Draw one method's line."""
+    (drawn,) = axes.plot(xs, ys, color=look.colour, linestyle=look.dashes, marker=look.marker)
+    drawn.set(gid=f"line-{number}", label=label(method_name(method)), markersize=5, linewidth=1.6)
+
+
+def _frame(axes: "Axes") -> None:
+    """Draw a quiet grid, and name the lines beside them."""
     axes.tick_params(axis="y", labelcolor=FAINT, labelsize=8)
     axes.grid(visible=True, axis="y", color=RULE, linewidth=0.5, alpha=0.6)
     axes.set_axisbelow(True)
-    if curve.lines:
+    if axes.get_legend_handles_labels()[0]:
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=3)
-
-
-def _note(curve: Curve) -> str:
-    """Say how to read the lines, and what is missing."""
-    points = [point for line in curve.lines for point in line.points]
-    lost = sum(point.value is None for point in points)
-    bare = sum(point.value is not None and None in (point.low, point.high) for point in points)
-    note = "0%: a random pick, +100%: the best draft each time; band: 95 % interval"
-    parts = [f"{lost} not measured"] * bool(lost) + [f"{bare} without an interval"] * bool(bare)
-    return "\n".join(filter(None, [note, "; ".join(parts)]))

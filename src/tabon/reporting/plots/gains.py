@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from tabon.evaluation.results import MEAN_RUN, Cell, Results
+from tabon.evaluation.results import MEAN_RUN, Cell, Number, Results
 from tabon.reporting.plots.drawing import (
     BAND,
     FAINT,
@@ -30,18 +30,24 @@ LONGEST_HEADING = 22  # characters over a panel
 GAP, RELATIVE = "share of the gap to the best draft closed", "change relative to random"
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """One method's gain over random; None where it is not known."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain(Number):
+    """One method's gain over random."""
 
     method: str
-    value: float | None
-    low: float | None = None
-    high: float | None = None
 
-    def clear(self) -> bool:
-        """Tell whether the interval leaves zero out."""
-        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+    @classmethod
+    def of(cls, method: str, cell: Cell | None, unit: str) -> "Gain":
+        """Read a gain; the interval of a relative change is that of the difference over the random value."""
+        if cell is None:
+            return cls(method=method)
+        if unit == GAP:
+            return cls(method=method, value=cell.gap, low=cell.gap_low, high=cell.gap_high)
+        if cell.relative is None or cell.value is None or not cell.delta or cell.value == cell.delta:
+            return cls(method=method, value=cell.relative)
+        random = cell.value - cell.delta
+        low, high = (None if end is None else end / random for end in (cell.delta_low, cell.delta_high))
+        return cls(method=method, value=cell.relative, low=low, high=high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +71,12 @@ def panel_of(results: Results, section: str, score: str, heading: str) -> Panel:
         for cell in results.cells
         if (cell.run, cell.section, cell.score) == (run, section, score)
     }
-    found = [cells.get(method) for method in results.methods]
-    unit = GAP if any(cell is not None and cell.gap is not None for cell in found) else RELATIVE
-    gain = _gap if unit == GAP else _relative
-    pairs = zip(results.methods, found, strict=True)
-    return Panel(
-        heading, unit, tuple(Gain(name, None) if cell is None else gain(cell) for name, cell in pairs)
+    unit = (
+        GAP
+        if any(cell.gap is not None for name, cell in cells.items() if name in results.methods)
+        else RELATIVE
     )
+    return Panel(heading, unit, tuple(Gain.of(name, cells.get(name), unit) for name in results.methods))
 
 
 def gains_plot(results: Results, section: str, columns: Mapping[str, str]) -> str:
@@ -86,7 +91,9 @@ def gains_plot(results: Results, section: str, columns: Mapping[str, str]) -> st
     across = max(1, min(ACROSS, len(panels)))
     down = max(1, -(-len(panels) // across))
     height = 0.26 * len(results.methods) + 0.75
-    title = f"Gain over a random pick: {label(section_name(section))}, {_run_words(results)}"
+    run = results.main_run()
+    named = f"mean of {len(results.runs)} runs" if run == MEAN_RUN else label(run)
+    title = f"Gain over a random pick: {label(section_name(section))}, {named}"
     names = [label(method_name(method)) for method in results.methods]
     with canvas():
         figure = new_figure(0.7 + room_for(names) + 1.95 * across, down * height + 0.9)
@@ -101,25 +108,16 @@ def gains_plot(results: Results, section: str, columns: Mapping[str, str]) -> st
         return svg(figure, title)
 
 
-def _gap(cell: Cell) -> Gain:
-    """Return the share of the gap closed."""
-    return Gain(cell.method, cell.gap, cell.gap_low, cell.gap_high)
-
-
-def _relative(cell: Cell) -> Gain:
-    """Return the relative change; its interval is that of the difference over the random value."""
-    if cell.relative is None or cell.value is None or not cell.delta or cell.value == cell.delta:
-        return Gain(cell.method, cell.relative)
-    random = cell.value - cell.delta
-    low, high = (None if end is None else end / random for end in (cell.delta_low, cell.delta_high))
-    return Gain(cell.method, cell.relative, low, high)
-
-
 def _draw(axes: "Axes", panel: Panel, number: int, *, labelled: bool) -> None:
     """Draw one panel; the first method is at the top."""
     methods = [gain.method for gain in panel.gains]
     styles = looks(methods)
-    _bands(axes, methods)
+    top = 0  # every second distance is shaded, so that a row is easily followed
+    for band, (_, group) in enumerate(groupby(methods, key=lambda name: split_name(name)[0])):
+        rows = len(list(group))
+        if band % 2 == 0:
+            axes.axhspan(top - 0.5, top + rows - 0.5, color=BAND, linewidth=0, zorder=0)
+        top += rows
     axes.axvline(0.0, color=FAINT, linewidth=0.9, zorder=1)
     for row, gain in enumerate(panel.gains):
         _mark(axes, gain, row, styles[gain.method], f"{number}-{row}")
@@ -132,16 +130,6 @@ def _draw(axes: "Axes", panel: Panel, number: int, *, labelled: bool) -> None:
     axes.locator_params(axis="x", nbins=4)
     axes.xaxis.set_major_formatter(lambda value, _: percent(value).replace(".0%", "%"))
     axes.margins(x=0.08)
-
-
-def _bands(axes: "Axes", methods: Sequence[str]) -> None:
-    """Shade every second distance, so that a row is easily followed."""
-    top = 0
-    for number, (_, group) in enumerate(groupby(methods, key=lambda name: split_name(name)[0])):
-        rows = len(list(group))
-        if number % 2 == 0:
-            axes.axhspan(top - 0.5, top + rows - 0.5, color=BAND, linewidth=0, zorder=0)
-        top += rows
 
 
 def _mark(axes: "Axes", gain: Gain, row: int, look: Look, place: str) -> None:
@@ -170,9 +158,3 @@ def _note(panels: Sequence[Panel]) -> str:
     notes.append("bar: 95 % interval; filled mark: the interval leaves 0 out")
     notes += [f"{lost} not measured"] * bool(lost) + [f"{bare} without an interval"] * bool(bare)
     return "\n".join([notes[0], "; ".join(notes[1:])])
-
-
-def _run_words(results: Results) -> str:
-    """Name the run of the headline."""
-    run = results.main_run()
-    return f"mean of {len(results.runs)} runs" if run == MEAN_RUN else label(run)

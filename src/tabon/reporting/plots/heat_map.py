@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tabon.evaluation.results import MEAN_RUN, Cell, Results
+from tabon.evaluation.results import MEAN_RUN, Cell, Number, Results
 from tabon.reporting.plots.drawing import (
     FAINT,
     GAIN,
@@ -37,17 +37,18 @@ def run_heat_map(results: Results, section: str, score: str, *, heading: str | N
         for cell in results.cells
         if (cell.section, cell.score) == (section, score)
     }
-    runs = [run.name for run in results.runs]
-    runs += [MEAN_RUN] if len(runs) > 1 else []
+    runs = results.run_names()
     widest = max((abs(cell.delta) for cell in cells.values() if cell.delta is not None), default=0.0) or 1.0
     title = f"{label(heading or score)} in each run: {label(section_name(section))}, "
     title += "difference from a random pick"
     with canvas():
+        from matplotlib.colors import LinearSegmentedColormap
+
         wide = max(0.86, room_for(part for method in results.methods for part in split_name(method)))
         left = max(1.2, room_for(map(label, runs)))
         figure = new_figure(0.7 + left + wide * len(results.methods), 1.5 + 0.31 * len(runs))
         axes = figure.subplots()
-        colours = _colours()
+        colours = LinearSegmentedColormap.from_list("loss to gain", [LOSS, "#f8f8f6", GAIN])
         lost = 0
         for row, run in enumerate(runs):
             for column, method in enumerate(results.methods):
@@ -55,7 +56,8 @@ def run_heat_map(results: Results, section: str, score: str, *, heading: str | N
                 lost += cell is None or cell.delta is None
                 _draw_cell(axes, cell, (column, _top(row, run)), f"{row}-{column}", widest, colours)
         _frame(axes, runs, list(results.methods))
-        titled(figure, title, _note(lost))
+        note = "in points (hundredths of the score); bold: the 95 % interval leaves 0 out"
+        titled(figure, title, f"{note}\n{lost} not measured (hatched)" if lost else note)
         return svg(figure, title)
 
 
@@ -77,7 +79,7 @@ def _draw_cell(
         box = Rectangle((left, top), 1, 1, facecolor=fill, edgecolor="white", linewidth=1.5)
         box.set_gid(f"cell-{name}")
         ink = "white" if _luminance(fill) < EVEN else INK
-        weight = "bold" if _clear(cell) else "normal"
+        weight = "bold" if Number(low=cell.delta_low, high=cell.delta_high).clear() else "normal"
         axes.text(left + 0.5, top + 0.5, _points(cell.delta), color=ink, fontweight=weight, **middle)
     axes.add_patch(box)
 
@@ -101,12 +103,6 @@ def _top(row: int, run: str) -> float:
     return row + (GAP_ROWS if run == MEAN_RUN else 0.0)
 
 
-def _clear(cell: Cell) -> bool:
-    """Tell whether the interval of the difference leaves zero out."""
-    low, high = cell.delta_low, cell.delta_high
-    return low is not None and high is not None and (low > 0 or high < 0)
-
-
 def _points(delta: float) -> str:
     r"""Write a difference in points, signed.
 
@@ -125,16 +121,3 @@ def _luminance(colour: tuple[float, ...]) -> float:
     """
     linear = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3])  # noqa: PLR2004
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def _colours() -> "Colormap":
-    """Return orange to white to blue."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("loss to gain", [LOSS, "#f8f8f6", GAIN])
-
-
-def _note(lost: int) -> str:
-    """Say how to read the cells."""
-    note = "in points (hundredths of the score); bold: the 95 % interval leaves 0 out"
-    return f"{note}\n{lost} not measured (hatched)" if lost else note

@@ -54,13 +54,19 @@ def transition_map_plot(points: TransitionMap) -> str:
     title += label(DISTANCE_NAMES.get(points.distance, points.distance))
     dots = [*shown.bank, *_placed(shown)]
     smallest = SMALLEST * _around(dots, smallest=0.0, margin=0.0).side
-    close = _around(_focus(shown), smallest=smallest, margin=MARGIN)
+    near = sorted({row for row in shown.nearest if row is not None})
+    focus = _placed(shown) + [shown.bank[row] for row in near] or list(shown.bank)
+    close = _around(focus, smallest=smallest, margin=MARGIN)
     everything = _around([*dots, *close.corners()], smallest=0.0, margin=0.04)
     with canvas():
+        from matplotlib.patches import Rectangle
+
         figure = new_figure(WIDTH, WIDTH / 2 + 1.2)
         left, right = figure.subplots(1, 2)
         _draw_view(left, points, everything, "map")
-        _frame_close(left, close)
+        box = Rectangle(close.corners()[0], close.side, close.side, fill=False, edgecolor=INK, linewidth=0.8)
+        box.set_gid("map-window")  # which part the close view is
+        left.add_patch(box)
         _draw_view(right, points, close, "close")
         left.set_title("all that is shown")
         right.set_title("the drafts from near")
@@ -74,12 +80,6 @@ def transition_map_plot(points: TransitionMap) -> str:
 def _placed(points: Map2D) -> list[Point]:
     """Return the drafts that have a place."""
     return [point for point in points.drafts if point is not None]
-
-
-def _focus(points: Map2D) -> list[Point]:
-    """Return what the close view must show: the drafts and their nearest transitions."""
-    rows = {row for row in points.nearest if row is not None}
-    return _placed(points) + [points.bank[row] for row in sorted(rows)] or list(points.bank)
 
 
 def _around(points: list[Point], *, smallest: float, margin: float) -> Window:
@@ -105,7 +105,14 @@ def _draw_view(axes: "Axes", points: TransitionMap, window: Window, view: str) -
     _squares(axes, [flat.bank[row] for row in near], NEAR, 28 if close else 9, f"{view}-nearest")
     if close:
         _links(axes, points)
-    _drafts(axes, points, view)
+        _numbers(axes, flat)
+    for number, place in enumerate(flat.drafts):
+        if place is None:
+            continue
+        chosen = number == points.picked  # on top
+        mark = _mark_of(chosen=chosen, size=(13.0 if chosen else 8.5) * (1.0 if close else 0.6))
+        (drawn,) = axes.plot(*place, linestyle="none", zorder=4 if chosen else 3, **mark)
+        drawn.set_gid(f"{view}-{'pick' if chosen else 'draft'}-{number}")
 
 
 def _squares(axes: "Axes", places: list[Point], colour: str, size: float, name: str) -> None:
@@ -125,20 +132,6 @@ def _links(axes: "Axes", points: TransitionMap) -> None:
         xs, ys = zip(place, flat.bank[row], strict=True)
         (line,) = axes.plot(xs, ys, color=PICK if chosen else FAINT, zorder=2)
         line.set(linestyle="-" if chosen else ":", linewidth=2.2 if chosen else 1.0, gid=f"link-{number}")
-
-
-def _drafts(axes: "Axes", points: TransitionMap, view: str) -> None:
-    """Draw the drafts, the chosen one on top; the close view has their numbers."""
-    close = view == "close"
-    for number, place in enumerate(points.points.drafts):
-        if place is None:
-            continue
-        chosen = number == points.picked
-        mark = _mark_of(chosen=chosen, size=(13.0 if chosen else 8.5) * (1.0 if close else 0.6))
-        (drawn,) = axes.plot(*place, linestyle="none", zorder=4 if chosen else 3, **mark)
-        drawn.set_gid(f"{view}-{'pick' if chosen else 'draft'}-{number}")
-    if close:
-        _numbers(axes, points.points)
 
 
 def _mark_of(*, chosen: bool, size: float) -> dict[str, Any]:
@@ -169,15 +162,6 @@ def _numbers(axes: "Axes", points: Map2D) -> None:
         text.set(ha="center", va="center", fontsize=9.5, fontweight="bold", zorder=5)
         text.set_bbox({"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.6})
         text.set_gid(f"number-{numbers[0]}")
-
-
-def _frame_close(axes: "Axes", window: Window) -> None:
-    """Show on the whole map which part the close view is."""
-    from matplotlib.patches import Rectangle
-
-    box = Rectangle(window.corners()[0], window.side, window.side, fill=False, edgecolor=INK, linewidth=0.8)
-    box.set_gid("map-window")
-    axes.add_patch(box)
 
 
 def _legend(axes: "Axes", points: TransitionMap) -> None:

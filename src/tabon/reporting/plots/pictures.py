@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tabon.evaluation.results import MEAN_RUN, Results
-from tabon.reporting.plots.curves import Curve, CurveLine, curve_plot, curves_of
+from tabon.reporting.plots.curves import curve_plot, curves_of
 from tabon.reporting.plots.drawing import percent
 from tabon.reporting.plots.gains import GAP, gains_plot, panel_of
 from tabon.reporting.plots.heat_map import run_heat_map
@@ -45,49 +45,38 @@ def _measured(results: Results, section: str, columns: Mapping[str, str]) -> dic
 
 
 def _gains(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
-    """Draw the gains of each section."""
+    """Draw the gains of each section, and tell the best method on each score."""
     for section in results.sections():
         shown = _measured(results, section, columns)
-        if shown:
-            drawn = gains_plot(results, section, shown)
-            yield Picture(name=f"gains-{slug(section)}", svg=drawn, alt=_gains_words(results, section, shown))
-
-
-def _gains_words(results: Results, section: str, columns: Mapping[str, str]) -> str:
-    """Tell the best method on each score."""
-    parts = []
-    for heading, score in columns.items():
-        panel = panel_of(results, section, score, heading)
-        best = max(panel.measured(), key=lambda gain: gain.value or 0.0, default=None)
-        if best is not None and best.value is not None:
-            what = "of the gap closed" if panel.unit == GAP else "over random"
-            parts.append(f"{heading}, {method_name(best.method)} with {percent(best.value)} {what}")
-    return f"Gains over a random pick in {section_name(section)}. Highest on each score: {'; '.join(parts)}."
+        if not shown:
+            continue
+        parts = []
+        for heading, score in shown.items():
+            panel = panel_of(results, section, score, heading)
+            best = max(panel.measured(), key=lambda gain: gain.value or 0.0, default=None)
+            if best is not None and best.value is not None:
+                what = "of the gap closed" if panel.unit == GAP else "over random"
+                parts.append(f"{heading}, {method_name(best.method)} with {percent(best.value)} {what}")
+        best_of = f"Highest on each score: {'; '.join(parts)}."
+        alt = f"Gains over a random pick in {section_name(section)}. {best_of}"
+        yield Picture(name=f"gains-{slug(section)}", svg=gains_plot(results, section, shown), alt=alt)
 
 
 def _curves(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
-    """Draw the curves."""
+    """Draw the curves, and tell where each line begins and ends."""
     headings = {score: heading for heading, score in columns.items()}
     for number, curve in enumerate(curves_of(results)):
         heading = headings.get(curve.score, curve.score)
-        drawn = curve_plot(curve, heading=heading)
-        yield Picture(name=f"curve-{number}", svg=drawn, alt=_curve_words(curve, heading))
-
-
-def _curve_words(curve: Curve, heading: str) -> str:
-    """Tell where each line begins and ends."""
-    ends = "; ".join(filter(None, map(_ends, curve.lines)))
-    what = f"{curve.name}, {heading} in {section_name(curve.section)}"
-    return f"{what}, share of the gap closed against {curve.x}: {ends}."
-
-
-def _ends(line: CurveLine) -> str:
-    """Tell the first and the last measured point of a line."""
-    points = [(point.x, point.value) for point in line.points if point.value is not None]
-    if not points:
-        return ""
-    (first, low), (last, high) = points[0], points[-1]
-    return f"{method_name(line.method)} from {percent(low)} at {first:g} to {percent(high)} at {last:g}"
+        ends = []
+        for line in curve.lines:
+            points = [(point.x, point.gap) for point in line.points if point.gap is not None]
+            if points:
+                (first, low), (last, high) = points[0], points[-1]
+                way = f"from {percent(low)} at {first:g} to {percent(high)} at {last:g}"
+                ends.append(f"{method_name(line.method)} {way}")
+        what = f"{curve.name}, {heading} in {section_name(curve.section)}"
+        alt = f"{what}, share of the gap closed against {curve.x}: {'; '.join(ends)}."
+        yield Picture(name=f"curve-{number}", svg=curve_plot(curve, heading=heading), alt=alt)
 
 
 def maps_of(results: Results) -> tuple[TransitionMap, ...]:
@@ -113,20 +102,14 @@ def _runs(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
     for section in results.sections():
         for number, (heading, score) in enumerate(_measured(results, section, columns).items()):
             drawn = run_heat_map(results, section, score, heading=heading)
-            alt = _run_words(results, section, score, heading)
+            deltas = [
+                cell.delta
+                for cell in results.cells
+                if (cell.section, cell.score) == (section, score)
+                and cell.run != MEAN_RUN
+                and cell.method in results.methods
+                and cell.delta is not None
+            ]
+            pairs = f"{sum(delta > 0 for delta in deltas)} of {len(deltas)} pairs of run and method"
+            alt = f"{heading} in {section_name(section)}: {pairs} are above a random pick."
             yield Picture(name=f"runs-{slug(section)}-{number}", svg=drawn, alt=alt, folded=number > 0)
-
-
-def _run_words(results: Results, section: str, score: str, heading: str) -> str:
-    """Tell how many run and method pairs are above random."""
-    deltas = [
-        cell.delta
-        for cell in results.cells
-        if (cell.section, cell.score) == (section, score)
-        and cell.run != MEAN_RUN
-        and cell.method in results.methods
-        and cell.delta is not None
-    ]
-    above = sum(delta > 0 for delta in deltas)
-    where = f"{heading} in {section_name(section)}"
-    return f"{where}: {above} of {len(deltas)} pairs of run and method are above a random pick."

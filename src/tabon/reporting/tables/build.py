@@ -5,16 +5,17 @@ abstentions and the signature of every score and method shown.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from math import nan
 
 from tabon._internal.registry import check_name
-from tabon.evaluation.results import MEAN_RUN, RANDOM, REFERENCES, Cell, Results, Run
+from tabon.evaluation.results import MEAN_RUN, RANDOM, REFERENCES, Results, Run
 from tabon.reporting.tables.comparison import comparison_table, per_run_comparison
 from tabon.reporting.tables.notes import mean_notes, notes_of
 from tabon.reporting.tables.paper_values import AGGREGATES, DISTANCES, MEAN_OF_METHODS, paper_values
 from tabon.reporting.tables.places import (
     DASH,
     DISTANCE_NAMES,
-    Grid,
     Spot,
     grid_of,
     name_cell,
@@ -69,14 +70,19 @@ def all_tables(
         deltas = {DELTA_LABELS[label]: score for label, score in columns.items() if label in DELTA_LABELS}
     sections = [section for section in PAPER_SECTIONS if section in results.sections()]
     every = [*sections, *(section for section in results.sections() if section not in sections)]
-    shown = [section for section in every if _any_measured(results, section, columns)]
+    measured = {(cell.section, cell.score) for cell in results.cells if cell.value is not None}
+    shown = [section for section in every if any((section, score) in measured for score in columns.values())]
     compared = [section for section in shown if section in {value.section for value in paper_values()}]
     by_run = method in results.methods
     return (
         *(headline_table(results, section, columns, references=references) for section in shown),
         *(per_run_table(results, section, columns, method) for section in shown if by_run),
         *(delta_table(results, section, deltas[label], label) for section in shown for label in deltas),
-        *_statistics_tables(results, shown, columns),
+        *(
+            statistics_table(results, section, score, label)
+            for section, (label, score) in product(shown, columns.items())
+            if score in results.scores
+        ),
         *(comparison_table(results, section, columns) for section in compared),
         *(per_run_comparison(results, section, columns, method) for section in compared if by_run),
     )
@@ -93,7 +99,22 @@ def headline_table(
     lines = [grid.line(columns, run=run, method=method) for method in _selectors(results)]
     below = [grid.line(columns, run=run, method=method) for method in references]
     means = grid.mean_line(columns, run=run) if grid.transition_methods() else ()
-    blocks = [_method_rows(lines), _reference_rows(below), _mean_rows(means)]
+    best = [
+        max((spot.value for spot in column if spot.value is not None), default=nan)
+        for column in zip(*lines, strict=True)
+    ]
+    rows = [
+        _row(
+            name_cell(line[0].method),
+            (value_cell(spot, bold=spot.value == top) for spot, top in zip(line, best, strict=True)),
+        )
+        for line in lines
+    ]
+    others = [
+        _row(name_cell(line[0].method, italic=True), (value_cell(spot, italic=True) for spot in line))
+        for line in below
+    ]
+    mean = [_row(name_cell(MEAN_OF_METHODS, bold=True), map(value_cell, means))] if means else []
     scope = f"mean of {len(results.runs)} runs" if run == MEAN_RUN else run
     return Table(
         label=f"tab:avg-{slug(section_name(section))}",
@@ -101,7 +122,7 @@ def headline_table(
         caption=f"headline scores, {scope}. Subscripts: relative change against the random baseline. "
         "The best method of each column is in bold.",
         headings=(Heading(text="Method", align="l"), *(Heading(text=column) for column in columns)),
-        blocks=tuple(Block(rows=rows) for rows in blocks if rows),
+        blocks=tuple(Block(rows=tuple(part)) for part in (rows, others, mean) if part),
         notes=(
             *notes_of(results, [spot for line in (*lines, *below) for spot in line]),
             *(mean_notes(grid, means) if means else ()),
@@ -115,7 +136,10 @@ def per_run_table(
     """Return one row a run, for random and for one method, each block with its mean over runs."""
     check_name("method of the results", tuple(results.methods), method)
     grid = grid_of(results, section)
-    blocks = {each: _run_lines(grid, columns, each) for each in (RANDOM, method)}
+    blocks = {
+        each: [grid.line(columns, run=run, method=each) for run in results.run_names()]
+        for each in (RANDOM, method)
+    }
     return Table(
         label=f"tab:per-run-{slug(section_name(section))}",
         title=f"Per-run values on {section_name(section)}",
@@ -137,6 +161,18 @@ def delta_table(results: Results, section: str, score: str, label: str) -> Table
         [grid.spot(run=run.name, method=method, score=score, column=label) for method in methods]
         for run in results.runs
     ]
+    rows = []
+    for run, line in zip(results.runs, lines, strict=True):
+        deltas = [TableCell(text=_signed(spot.cell.delta if spot.cell else None)) for spot in line[:-1]]
+        names = [TableCell(text=run.model), TableCell(text=run.prompt)]
+        rows.append(TableRow(cells=(*names, *deltas, TableCell(text=number(line[-1].value)))))
+    spots = [spot for line in lines for spot in line]
+    baseless = dict.fromkeys(
+        spot.run
+        for spot in spots
+        if spot.method != RANDOM and spot.cell and spot.value is not None and spot.cell.delta is None
+    )
+    why = f"{DASH} no difference from random was worked out: {'; '.join(baseless)}."
     return Table(
         label=f"tab:delta-{slug(score)}-{slug(section_name(section))}",
         title=f"Δ {label} vs. random on {section_name(section)}",
@@ -146,12 +182,8 @@ def delta_table(results: Results, section: str, score: str, label: str) -> Table
             *(Heading(text=text) for text in DELTA_METHODS),
             Heading(text="rand.", align="r"),
         ),
-        blocks=(Block(rows=tuple(_delta_rows(results.runs, lines))),),
-        notes=(
-            DELTA_KEY,
-            *_baseless_notes(lines),
-            *notes_of(results, [spot for line in lines for spot in line]),
-        ),
+        blocks=(Block(rows=tuple(rows)),),
+        notes=(DELTA_KEY, *([why] if baseless else []), *notes_of(results, spots)),
     )
 
 
@@ -180,106 +212,24 @@ def statistics_table(results: Results, section: str, score: str, label: str = ""
     )
 
 
-def _statistics_tables(
-    results: Results, sections: Iterable[str], columns: Mapping[str, str]
-) -> Iterator[Table]:
-    """Yield the statistics of every measured score."""
-    for section in sections:
-        for label, score in columns.items():
-            if score in results.scores:
-                yield statistics_table(results, section, score, label)
-
-
-def _any_measured(results: Results, section: str, columns: Mapping[str, str]) -> bool:
-    """Say whether a section has a number for one of the columns."""
-    scores = set(columns.values())
-    return any(c.section == section and c.score in scores and c.value is not None for c in results.cells)
-
-
 def _selectors(results: Results) -> list[str]:
     """Return the methods that choose, in the order of the results."""
     return [method for method in results.methods if method not in REFERENCES]
 
 
-def _method_rows(lines: Sequence[Sequence[Spot]]) -> tuple[TableRow, ...]:
-    """Return the rows of the selectors, all of the best of a column in bold."""
-    best = [
-        max((spot.value for spot in column if spot.value is not None), default=None)
-        for column in zip(*lines, strict=True)
-    ]
-    return tuple(
-        TableRow(
-            cells=(
-                name_cell(line[0].method),
-                *(
-                    value_cell(spot, bold=spot.value is not None and spot.value == top)
-                    for spot, top in zip(line, best, strict=True)
-                ),
-            )
-        )
-        for line in lines
-    )
-
-
-def _reference_rows(lines: Sequence[Sequence[Spot]]) -> tuple[TableRow, ...]:
-    """Return the rows to compare with, in italics; random has no change against itself."""
-    return tuple(
-        TableRow(
-            cells=(
-                name_cell(line[0].method, italic=True),
-                *(
-                    TableCell(text=number(spot.value), italic=True)
-                    if spot.method == RANDOM
-                    else value_cell(spot, italic=True)
-                    for spot in line
-                ),
-            )
-        )
-        for line in lines
-    )
-
-
-def _mean_rows(means: Sequence[Spot]) -> tuple[TableRow, ...]:
-    """Return the row of the means of methods, or none; only its name is bold."""
-    if not means:
-        return ()
-    return (TableRow(cells=(name_cell(MEAN_OF_METHODS, bold=True), *map(value_cell, means))),)
-
-
-def _run_lines(grid: Grid, columns: Mapping[str, str], method: str) -> list[tuple[Spot, ...]]:
-    """Return the places of one method, run by run, and of the mean where there are several."""
-    names = [run.name for run in grid.results.runs]
-    if len(names) > 1:
-        names.append(MEAN_RUN)
-    return [grid.line(columns, run=name, method=method) for name in names]
+def _row(name: TableCell, cells: Iterable[TableCell]) -> TableRow:
+    """Return a row under its name."""
+    return TableRow(cells=(name, *cells))
 
 
 def _run_rows(runs: Sequence[Run], lines: Sequence[Sequence[Spot]]) -> Iterator[TableRow]:
     """Yield the rows of a block of the per-run table; the mean carries no subscripts."""
     for run, line in zip(runs, lines, strict=False):
         plain = [TableCell(text=run.model), TableCell(text=run.prompt)]
-        random = line[0].method == RANDOM
-        cells = [TableCell(text=number(spot.value)) if random else value_cell(spot) for spot in line]
-        yield TableRow(cells=(*plain, *cells))
+        yield TableRow(cells=(*plain, *map(value_cell, line)))
     for line in lines[len(runs) :]:
         values = [TableCell(text=number(spot.value)) for spot in line]
         yield TableRow(cells=(TableCell(text="mean", italic=True, span=2), *values), ruled=True)
-
-
-def _delta_rows(runs: Sequence[Run], lines: Sequence[Sequence[Spot]]) -> Iterator[TableRow]:
-    """Yield the rows of a delta table."""
-    for run, line in zip(runs, lines, strict=True):
-        deltas = [TableCell(text=_signed(spot.cell.delta if spot.cell else None)) for spot in line[:-1]]
-        names = [TableCell(text=run.model), TableCell(text=run.prompt)]
-        yield TableRow(cells=(*names, *deltas, TableCell(text=number(line[-1].value))))
-
-
-def _baseless_notes(lines: Iterable[Sequence[Spot]]) -> Iterator[str]:
-    """Name the runs where a value has no random baseline to be compared with."""
-    found = [spot for line in lines for spot in line[:-1] if spot.cell and spot.value is not None]
-    runs = dict.fromkeys(spot.run for spot in found if spot.cell and spot.cell.delta is None)
-    if runs:
-        yield f"{DASH} no difference from random was worked out: {'; '.join(runs)}."
 
 
 STATISTICS_HEADINGS = (
@@ -300,19 +250,17 @@ STATISTICS_HEADINGS = (
 
 
 def _statistics_row(spot: Spot, *, italic: bool) -> TableRow:
-    """Return the row of one method."""
-    texts = [DASH] * (len(STATISTICS_HEADINGS) - 1) if spot.cell is None else _statistics(spot.cell)
-    cells = [TableCell(text=text, italic=italic) for text in texts]
-    return TableRow(cells=(name_cell(spot.method, italic=italic), *cells))
-
-
-def _statistics(cell: Cell) -> list[str]:
-    """Write the numbers of a cell in the order of the headings."""
+    """Return all that is known of one method, in the order of the headings."""
+    name, cell = name_cell(spot.method, italic=italic), spot.cell
+    if cell is None:
+        return _row(name, [TableCell(text=DASH, italic=italic)] * (len(STATISTICS_HEADINGS) - 1))
+    holm = 1.0 if cell.delta is None or cell.holm is None else cell.holm
+    stars = next((stars for bound, stars in STARS if holm < bound), "")
     counts = (cell.wins, cell.ties, cell.losses)
-    return [
+    texts = [
         number(cell.value),
         _interval(cell.low, cell.high, ".3f"),
-        _signed(cell.delta) + _stars(cell),
+        _signed(cell.delta) + stars,
         _interval(cell.delta_low, cell.delta_high, "+.3f"),
         percent(cell.relative) or DASH,
         DASH if cell.gap is None else f"{cell.gap:.1%}",
@@ -321,6 +269,7 @@ def _statistics(cell: Cell) -> list[str]:
         DASH if None in counts else "/".join(map(str, counts)),
         str(cell.n),
     ]
+    return _row(name, (TableCell(text=text, italic=italic) for text in texts))
 
 
 def _signed(value: float | None) -> str:
@@ -338,10 +287,3 @@ def _chance(p: float | None) -> str:
     if p is None:
         return DASH
     return "<0.001" if p < STARS[0][0] else f"{p:.3f}"
-
-
-def _stars(cell: Cell) -> str:
-    """Return a difference's stars by its p-value after Holm's correction."""
-    if cell.delta is None or cell.holm is None:
-        return ""
-    return next((stars for bound, stars in STARS if cell.holm < bound), "")

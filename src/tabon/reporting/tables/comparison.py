@@ -1,6 +1,6 @@
 """Our numbers beside the ones that the paper prints."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tabon._internal.registry import check_name
@@ -17,7 +17,6 @@ from tabon.reporting.tables.paper_values import (
 )
 from tabon.reporting.tables.places import (
     DASH,
-    Grid,
     Spot,
     grid_of,
     method_name,
@@ -61,7 +60,9 @@ def comparison_table(results: Results, section: str, columns: Mapping[str, str])
     """
     grid, run = grid_of(results, section), results.main_run()
     lines = [grid.line(columns, run=run, method=method) for method in (*TRANSITION_METHODS, RANDOM)]
-    mean = _whole_mean(grid, columns, run)
+    mean = grid.mean_line(columns, run=run)
+    if grid.transition_methods() != TRANSITION_METHODS:  # the mean of fewer is another number
+        mean = tuple(replace(spot, cell=None) for spot in mean)
     compared = [_compared(HEADLINE, section, MEAN_RUN, line) for line in (*lines, mean)]
     return Table(
         label=f"tab:paper-avg-{slug(section_name(section))}",
@@ -69,8 +70,7 @@ def comparison_table(results: Results, section: str, columns: Mapping[str, str])
         caption="headline scores, the paper's beside ours.",
         headings=(Heading(text="Method", align="l"), *_headings(columns)),
         blocks=tuple(
-            Block(rows=tuple(_method_row(line) for line in part))
-            for part in (compared[:-2], compared[-2:-1], compared[-1:])
+            Block(rows=tuple(map(_row, part))) for part in (compared[:-2], compared[-2:-1], compared[-1:])
         ),
         notes=(
             POINTS,
@@ -88,9 +88,11 @@ def per_run_comparison(
     """Return the paper's per-run table of a section with our numbers beside it, run by run of one name."""
     check_name("method of the results", tuple(results.methods), method)
     grid = grid_of(results, section)
-    runs = [run.name for run in results.runs] + [MEAN_RUN] * (len(results.runs) > 1)
     blocks = {
-        each: [_compared(PER_RUN, section, run, grid.line(columns, run=run, method=each)) for run in runs]
+        each: [
+            _compared(PER_RUN, section, run, grid.line(columns, run=run, method=each))
+            for run in results.run_names()
+        ]
         for each in (RANDOM, method)
     }
     every = [line for lines in blocks.values() for line in lines]
@@ -100,7 +102,7 @@ def per_run_comparison(
         caption="the paper's beside ours.",
         headings=(Heading(text="Run", align="l"), *_headings(columns)),
         blocks=tuple(
-            Block(heading=name_cell(each, italic=True), rows=tuple(map(_run_row, lines)))
+            Block(heading=name_cell(each, italic=True), rows=tuple(_row(line, by_run=True) for line in lines))
             for each, lines in blocks.items()
         ),
         notes=(POINTS, *_run_notes(results), *_paper_notes(every), *notes_of(results, _spots(every))),
@@ -118,13 +120,6 @@ def _compared(table: str, section: str, run: str, line: Sequence[Spot]) -> tuple
     )
 
 
-def _whole_mean(grid: Grid, columns: Mapping[str, str], run: str) -> tuple[Spot, ...]:
-    """Return the row of means where all eight methods are there; the mean of fewer is another number."""
-    mean = grid.mean_line(columns, run=run)
-    whole = grid.transition_methods() == TRANSITION_METHODS
-    return mean if whole else tuple(replace(spot, cell=None) for spot in mean)
-
-
 def _headings(columns: Mapping[str, str]) -> Iterator[Heading]:
     """Yield three heads a score."""
     for column in columns:
@@ -132,18 +127,14 @@ def _headings(columns: Mapping[str, str]) -> Iterator[Heading]:
             yield Heading(text=text, group=column)
 
 
-def _method_row(line: Sequence[Compared]) -> TableRow:
-    """Return the row of a method."""
-    method = line[0].spot.method
-    name = name_cell(method, italic=method == RANDOM, bold=method == MEAN_OF_METHODS)
-    return TableRow(cells=(name, *(cell for each in line for cell in each.cells())))
-
-
-def _run_row(line: Sequence[Compared]) -> TableRow:
-    """Return the row of a run; the mean over runs stands under a line."""
-    mean = line[0].spot.run == MEAN_RUN
-    name = TableCell(text=line[0].spot.run, italic=mean)
-    return TableRow(cells=(name, *(cell for each in line for cell in each.cells())), ruled=mean)
+def _row(line: Sequence[Compared], *, by_run: bool = False) -> TableRow:
+    """Return the row of a method, or of a run; the mean over runs stands under a line."""
+    spot = line[0].spot
+    name = name_cell(spot.method, italic=spot.method == RANDOM, bold=spot.method == MEAN_OF_METHODS)
+    if by_run:
+        name = TableCell(text=spot.run, italic=spot.run == MEAN_RUN)
+    ruled = by_run and spot.run == MEAN_RUN
+    return TableRow(cells=(name, *(cell for each in line for cell in each.cells())), ruled=ruled)
 
 
 def _spots(lines: Iterable[Sequence[Compared]]) -> list[Spot]:
@@ -165,13 +156,11 @@ def _paper_notes(lines: Sequence[Sequence[Compared]]) -> Iterator[str]:
     every = [each for line in lines for each in line]
     runs = {each.spot.run for each in every} - {each.spot.run for each in every if each.paper}
     columns = {each.spot.column for each in every} - {each.spot.column for each in every if each.paper}
-    named = dict.fromkeys(_place(each.spot, runs, columns) for each in every if each.paper is None)
+    named = dict.fromkeys(
+        spot.column if spot.column in columns
+        else spot.run if spot.run in runs
+        else f"{spot.column} of {method_name(spot.method)} in {spot.run}"
+        for spot in (each.spot for each in every if each.paper is None)
+    )  # fmt: skip
     if named:
         yield f"{DASH} not in the paper: {'; '.join(named)}."
-
-
-def _place(spot: Spot, runs: Collection[str], columns: Collection[str]) -> str:
-    """Name a place by its column or its run, where all of that is absent."""
-    if spot.column in columns:
-        return spot.column
-    return spot.run if spot.run in runs else f"{spot.column} of {method_name(spot.method)} in {spot.run}"

@@ -28,7 +28,14 @@ def merge_results(many: Sequence[Results]) -> Results:
         return many[0]
     _check_settings([results.settings for results in many])
     runs = _runs(many)
-    cells = _cells(many, keep_means=all(_names(results) == set(runs) for results in many))
+    same_runs = all({run.name for run in results.runs} == set(runs) for results in many)
+    cells = _cells(many, keep_means=same_runs)
+    first, *others = many
+    facts = {
+        name: fact
+        for name, fact in first.facts.items()
+        if all(name in other.facts and _json(other.facts[name]) == _json(fact) for other in others)
+    }
     scores = _union("score", "metric signatures", [results.scores for results in many])
     methods = _union("method", "selection signatures", [results.methods for results in many])
     merged = Results(
@@ -38,30 +45,12 @@ def merge_results(many: Sequence[Results]) -> Results:
         missing={name: why for results in reversed(many) for name, why in results.missing.items()},
         methods=methods,
         headline=tuple(dict.fromkeys(score for results in many for score in results.headline)),
-        settings=many[0].settings,
-        facts=_shared_facts(many),
+        settings=first.settings,
+        facts=facts,
     )
-    return merged if _has_means(merged) else replace(merged, cells=(*merged.cells, *_means(merged)))
-
-
-def _names(results: Results) -> set[str]:
-    """Return the names of the runs."""
-    return {run.name for run in results.runs}
-
-
-def _has_means(results: Results) -> bool:
-    """Say whether there is no mean to work out: it is there, or there is but one run."""
-    return len(results.runs) == 1 or any(cell.run == MEAN_RUN for cell in results.cells)
-
-
-def _shared_facts(many: Sequence[Results]) -> dict[str, Any]:
-    """Return the facts that are the same in every file."""
-    first, *others = many
-    return {
-        name: fact
-        for name, fact in first.facts.items()
-        if all(name in other.facts and _json(other.facts[name]) == _json(fact) for other in others)
-    }
+    if len(runs) == 1 or any(cell.run == MEAN_RUN for cell in merged.cells):
+        return merged
+    return replace(merged, cells=(*merged.cells, *_means(merged)))
 
 
 def _json(value: object) -> str:
@@ -128,22 +117,18 @@ def _means(results: Results) -> Iterable[Cell]:
     """Yield the mean over runs of each method and score that every run has a number for."""
     places = {(c.section, c.method, c.score): None for c in results.cells}
     by_place = {(c.run, c.section, c.method, c.score): c for c in results.cells}
-    means = {}
+    means: dict[tuple[str, str, str], float] = {}
+    counts: dict[tuple[str, str, str], int] = {}
     for section, method, score in places:
         found = [by_place.get((run.name, section, method, score)) for run in results.runs]
         values = [cell.value for cell in found if cell and cell.value is not None]
         if len(values) == len(results.runs):
-            value, n = sum(values) / len(values), sum(cell.n for cell in found if cell)
-            means[section, method, score] = Cell(
-                run=MEAN_RUN, section=section, method=method, score=score, value=value, n=n
-            )
-    for (section, method, score), mean in means.items():
-        yield mean if method == RANDOM else _against(mean, means.get((section, RANDOM, score)))
-
-
-def _against(cell: Cell, random: Cell | None) -> Cell:
-    """Return a cell with its distance from random, where random is there."""
-    if random is None or random.value is None or cell.value is None:
-        return cell
-    delta = cell.value - random.value
-    return replace(cell, delta=delta, relative=delta / random.value if random.value else None)
+            means[section, method, score] = sum(values) / len(values)
+            counts[section, method, score] = sum(cell.n for cell in found if cell)
+    for (section, method, score), value in means.items():
+        random = means.get((section, RANDOM, score))
+        n = counts[section, method, score]
+        mean = Cell(run=MEAN_RUN, section=section, method=method, score=score, value=value, n=n)
+        if method != RANDOM and random is not None:
+            mean = replace(mean, delta=value - random, relative=(value - random) / random if random else None)
+        yield mean

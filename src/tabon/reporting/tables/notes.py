@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from tabon.evaluation.results import MEAN_RUN, Results, Run
+from tabon.evaluation.picks import read_signature
+from tabon.evaluation.results import MEAN_RUN, Results
 from tabon.reporting.tables.paper_values import TRANSITION_METHODS
 from tabon.reporting.tables.places import DASH, Grid, Spot, method_name
 
@@ -11,13 +12,13 @@ def notes_of(results: Results, spots: Sequence[Spot]) -> tuple[str, ...]:
     """Return all that a reader must know about these numbers."""
     runs = [run for run in results.runs if {run.name, MEAN_RUN} & {spot.run for spot in spots}]
     methods = list(dict.fromkeys(spot.method for spot in spots))
-    return (
-        *_count_notes(results, spots),
-        *_gap_notes(results, spots),
-        *_shortfall_notes(runs),
-        *_abstention_notes(runs, methods),
-        *_signature_notes(results, spots, methods),
-    )
+    notes = [*_count_notes(results, spots), *_gap_notes(results, spots)]
+    if short := [f"{run.name} {run.short} of {run.studies}" for run in runs if run.short]:
+        notes.append(f"Studies with fewer drafts than asked for: {'; '.join(short)}.")
+    counts = {method: sum(run.abstained.get(method, 0) for run in runs) for method in methods}
+    if silent := [f"{method_name(method)} {count}" for method, count in counts.items() if count]:
+        notes.append(f"Abstentions, worth the expected random pick: {'; '.join(silent)}.")
+    return (*notes, *_signature_notes(results, spots, methods))
 
 
 def mean_notes(grid: Grid, means: Sequence[Spot]) -> Iterator[str]:
@@ -41,13 +42,9 @@ def _count_notes(results: Results, spots: Sequence[Spot]) -> Iterator[str]:
     if len(every) == 1:
         yield f"n = {every.pop()} studies{of_runs} behind every number."
     elif every:
-        listed = "; ".join(f"{name} {_range(found)}" for name, found in counts.items())
+        ranges = {name: dict.fromkeys((min(found), max(found))) for name, found in counts.items()}
+        listed = "; ".join(f"{name} {' to '.join(map(str, ends))}" for name, ends in ranges.items())
         yield f"n, studies{of_runs}: {listed}."
-
-
-def _range(counts: set[int]) -> str:
-    """Write one count, or the least and the most."""
-    return f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
 
 
 def _gap_notes(results: Results, spots: Sequence[Spot]) -> Iterator[str]:
@@ -55,21 +52,16 @@ def _gap_notes(results: Results, spots: Sequence[Spot]) -> Iterator[str]:
     gaps = [spot for spot in spots if spot.value is None]
     for column, score in dict.fromkeys((spot.column, spot.score) for spot in gaps):
         if score not in results.scores:
-            yield f"{DASH} {column} ({score}) is not measured: {_why_missing(results, score)}."
-    reasons: dict[str, list[Spot]] = {}
+            named = results.missing_metrics(score) or list(results.missing)
+            reasons = "; ".join(f"{name}: {results.missing[name].rstrip('.')}" for name in named)
+            why = reasons or "the results have no score of this name"
+            yield f"{DASH} {column} ({score}) is not measured: {why}."
+    empty: dict[str, list[Spot]] = {}
     for spot in gaps:
         if spot.score in results.scores:
-            reasons.setdefault(_why_empty(results, spot), []).append(spot)
-    for reason, found in reasons.items():
+            empty.setdefault(_why_empty(results, spot), []).append(spot)
+    for reason, found in empty.items():
         yield f"{DASH} {reason}: {'; '.join(dict.fromkeys(_place(spot, found, spots) for spot in found))}."
-
-
-def _why_missing(results: Results, score: str) -> str:
-    """Return why a score is nowhere: its metric's reason, or all of them where it is not clear."""
-    metrics = [name for name in results.missing if score == name or score.startswith(f"{name}-")]
-    named = metrics or list(results.missing)
-    reasons = "; ".join(f"{name}: {results.missing[name].rstrip('.')}" for name in named)
-    return reasons or "the results have no score of this name"
 
 
 def _why_empty(results: Results, spot: Spot) -> str:
@@ -84,7 +76,7 @@ def _why_empty(results: Results, spot: Spot) -> str:
 
 def _place(spot: Spot, gaps: Sequence[Spot], spots: Sequence[Spot]) -> str:
     """Name a place of the table: its column if all of it is empty, its method if every run of it is."""
-    if _in_column(spot, gaps) == _in_column(spot, spots):
+    if all(other in gaps for other in spots if other.column == spot.column):
         return spot.column
     name = f"{spot.column} of {method_name(spot.method)}"
     if {other.run for other in spots} == {MEAN_RUN}:
@@ -95,52 +87,23 @@ def _place(spot: Spot, gaps: Sequence[Spot], spots: Sequence[Spot]) -> str:
     return f"{name} in {'the mean' if spot.run == MEAN_RUN else spot.run}"
 
 
-def _in_column(spot: Spot, spots: Iterable[Spot]) -> int:
-    """Count the places in the column of a place."""
-    return sum(other.column == spot.column for other in spots)
-
-
-def _shortfall_notes(runs: Iterable[Run]) -> Iterator[str]:
-    """Name the runs in which some studies have fewer drafts than were asked for."""
-    short = [f"{run.name} {run.short} of {run.studies}" for run in runs if run.short]
-    if short:
-        yield f"Studies with fewer drafts than asked for: {'; '.join(short)}."
-
-
-def _abstention_notes(runs: Sequence[Run], methods: Iterable[str]) -> Iterator[str]:
-    """Say how often a method chose nothing, over the runs of the table."""
-    counts = {method: sum(run.abstained.get(method, 0) for run in runs) for method in methods}
-    named = [f"{method_name(method)} {count}" for method, count in counts.items() if count]
-    if named:
-        yield f"Abstentions, worth the expected random pick: {'; '.join(named)}."
-
-
 def _signature_notes(results: Results, spots: Iterable[Spot], methods: Iterable[str]) -> Iterator[str]:
     """Write the signature of each score and of each method, equal ones together."""
     scores = dict.fromkeys((spot.column, spot.score) for spot in spots if spot.score in results.scores)
     for signature, names in _together((results.scores[score], column) for column, score in scores):
         yield f"{', '.join(names)}: {signature}"
-    selectors = [method for method in methods if method in results.methods]
-    shared = _shared([results.methods[each] for each in selectors])
+    parts = {each: read_signature(results.methods[each]).parts for each in methods if each in results.methods}
+    several = len(parts) > 1  # one signature is written whole
+    first = next(iter(parts.values()), ())
+    shared = [part for part in first if several and all(part in other for other in parts.values())]
     if shared:
         yield f"All methods: {'|'.join(shared)}"
-    own = ((_without(results.methods[each], shared), method_name(each)) for each in selectors)
+    own = (
+        ("|".join(part for part in found if part not in shared) or "|".join(found), method_name(each))
+        for each, found in parts.items()
+    )
     for signature, names in _together(own):
         yield f"{', '.join(names)}: {signature}"
-
-
-def _shared(signatures: Sequence[str]) -> tuple[str, ...]:
-    """Return the fields that several signatures have in common, in order."""
-    if len(signatures) < 2:  # noqa: PLR2004  # one signature is written whole
-        return ()
-    others = [set(signature.split("|")) for signature in signatures[1:]]
-    return tuple(part for part in signatures[0].split("|") if all(part in other for other in others))
-
-
-def _without(signature: str, shared: Sequence[str]) -> str:
-    """Return the fields of a signature that are its own; the whole where none is."""
-    own = [part for part in signature.split("|") if part not in shared]
-    return "|".join(own) or signature
 
 
 def _together(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:

@@ -38,7 +38,11 @@ def paper_values() -> tuple[PaperValue, ...]:
                column='BLEU-1', value=0.163, relative=0.03)
     """
     text = files("tabon.reporting.tables").joinpath("paper_values.csv").read_text(encoding="utf-8")
-    return tuple(_value(**row) for row in csv.DictReader(text.splitlines()))
+    rows = csv.reader(text.splitlines()[1:])
+    return tuple(
+        PaperValue(table, section, run, method, column, float(value), float(change) if change else None)
+        for table, section, run, method, column, value, change in rows
+    )
 
 
 def paper_value(*, table: str, section: str, run: str, method: str, column: str) -> PaperValue | None:
@@ -50,8 +54,3 @@ def paper_value(*, table: str, section: str, run: str, method: str, column: str)
 def _by_place() -> dict[tuple[str, ...], PaperValue]:
     """Return the numbers by where they stand."""
     return {(v.table, v.section, v.run, v.method, v.column): v for v in paper_values()}
-
-
-def _value(*, value: str, relative: str, **place: str) -> PaperValue:
-    """Read one line of the file."""
-    return PaperValue(**place, value=float(value), relative=float(relative) if relative else None)

@@ -144,6 +144,7 @@ def percent(value: float | None) -> str:
 
 
 def value_cell(spot: Spot, *, bold: bool = False, italic: bool = False) -> TableCell:
-    """Return the value of a place with its relative change."""
-    relative = spot.cell.relative if spot.cell and spot.value is not None else None
+    """Return the value of a place with its relative change; random has none against itself."""
+    changed = spot.cell and spot.value is not None and spot.method != RANDOM
+    relative = spot.cell.relative if spot.cell and changed else None
     return TableCell(text=number(spot.value), subscript=percent(relative), bold=bold, italic=italic)

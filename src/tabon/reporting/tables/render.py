@@ -174,19 +174,15 @@ def _latex_text(text: str) -> str:
     return _LATEX_MARKS.sub(lambda found: _LATEX[found[0]], apart).replace("\0", "{}").strip()
 
 
-def _latex_words(cell: TableCell) -> str:
-    """Write a cell's text: names in small capitals, signs of numbers as in mathematics."""
-    if cell.small_caps:
-        return " / ".join(rf"\textsc{{{_latex_text(word)}}}" for word in cell.text.split(" / "))
-    text = _latex_text(cell.text)
-    if _NUMERIC.fullmatch(cell.text):
-        text = re.sub(r"(?<!\d)([-+])(?=\d)", r"$\1$", text)
-    return f"{{}}{text}" if text.startswith(("[", "*")) else text  # else the \\ before it takes them
-
-
 def _latex_cell(cell: TableCell) -> str:
-    """Mark up a cell as the paper does: the subscript is inside the bold."""
-    text = _latex_words(cell)
+    """Mark up a cell as the paper does: names in small capitals, the subscript inside the bold."""
+    text = _latex_text(cell.text)
+    if cell.small_caps:
+        text = " / ".join(rf"\textsc{{{_latex_text(word)}}}" for word in cell.text.split(" / "))
+    elif _NUMERIC.fullmatch(cell.text):  # signs of numbers as in mathematics
+        text = re.sub(r"(?<!\d)([-+])(?=\d)", r"$\1$", text)
+    if text.startswith(("[", "*")):
+        text = f"{{}}{text}"  # else the \\ before it takes them
     if cell.subscript:
         text += rf"\textsubscript{{({_latex_text(cell.subscript)})}}"
     if cell.italic:
@@ -220,7 +216,14 @@ def _latex(table: Table) -> str:
 def _latex_lines(table: Table) -> Iterator[str]:
     """Yield what stands between the top and the bottom rule."""
     yield r"\toprule"
-    yield from _latex_groups(table)
+    if any(head.group for head in table.headings):  # thin rules below the groups
+        heads = (rf"\multicolumn{{{width}}}{{c}}{{{_latex_text(name)}}}" for name, width in table.groups())
+        yield " & ".join(heads) + r" \\"
+        end = 0
+        for name, width in table.groups():
+            start, end = end + 1, end + width
+            if name:
+                yield rf"\cmidrule(lr){{{start}-{end}}}"
     yield " & ".join(_latex_text(head.text) for head in table.headings) + r" \\"
     for block in table.blocks:
         yield r"\midrule"
@@ -231,18 +234,6 @@ def _latex_lines(table: Table) -> Iterator[str]:
                 yield rf"\cmidrule(lr){{1-{len(table.headings)}}}"
             yield " & ".join(map(_latex_cell, row.cells)) + r" \\"
     yield r"\bottomrule"
-
-
-def _latex_groups(table: Table) -> Iterator[str]:
-    """Yield the line of the groups and the thin rules below it, where there are groups."""
-    if any(head.group for head in table.headings):
-        heads = (rf"\multicolumn{{{width}}}{{c}}{{{_latex_text(name)}}}" for name, width in table.groups())
-        yield " & ".join(heads) + r" \\"
-        end = 0
-        for name, width in table.groups():
-            start, end = end + 1, end + width
-            if name:
-                yield rf"\cmidrule(lr){{{start}-{end}}}"
 
 
 # CSV
@@ -267,7 +258,13 @@ def _csv_field(text: str) -> str:
 
 def _csv(table: Table) -> str:
     """Write one line a row; a column with subscripts gets a second one, notes come last after "# "."""
-    lines = [line for block in table.blocks for line in _csv_block(block)]
+    lines = []
+    for block in table.blocks:
+        for row in block.rows:
+            line = [block.heading.text if block.heading else ""]
+            for cell in row.cells:
+                line += [cell.text, cell.subscript] + ["", ""] * (cell.span - 1)
+            lines.append(line)
     width = len(table.headings)
     changed = [any(line[2 * place + 2] for line in lines) for place in range(width)]
     named = any(block.heading for block in table.blocks)
@@ -277,15 +274,6 @@ def _csv(table: Table) -> str:
     rows = [[text for text, keep in zip(line, kept, strict=True) if keep] for line in (heads, *lines)]
     notes = [[f"# {note}"] + [""] * (len(rows[0]) - 1) for note in (caption, *table.notes)]
     return "".join(",".join(map(_csv_field, row)) + "\n" for row in (*rows, *notes))
-
-
-def _csv_block(block: Block) -> Iterator[list[str]]:
-    """Yield the rows of a block: its heading, then a text and a subscript a column."""
-    for row in block.rows:
-        line = [block.heading.text if block.heading else ""]
-        for cell in row.cells:
-            line += [cell.text, cell.subscript] + ["", ""] * (cell.span - 1)
-        yield line
 
 
 # HTML
@@ -323,26 +311,22 @@ def _html_heads(table: Table) -> str:
 
 
 def _html_block(table: Table, block: Block) -> str:
-    """Write the rows that belong together."""
+    """Write the rows that belong together; the first cell of a row is its head."""
+    sides = [_SIDES[head.align] for head in table.headings]
     lines = []
     if block.heading:
         text = _html_cell(block.heading)
         lines.append(f'<tr><th scope="rowgroup" colspan="{len(table.headings)}">{text}</th></tr>\n')
     for row in block.rows:
-        places = "".join(_html_place(table, row, number) for number in range(len(row.cells)))
+        column, places = 0, ""
+        for cell in row.cells:
+            opened, closed = ("<td", "</td>") if places else ('<th scope="row"', "</th>")
+            span = f' colspan="{cell.span}"' if cell.span > 1 else ""
+            places += f'{opened} class="{sides[column]}"{span}>{_html_cell(cell)}{closed}'
+            column += cell.span
         ruled = ' class="ruled"' if row.ruled else ""
         lines.append(f"<tr{ruled}>{places}</tr>\n")
     return f"<tbody>\n{''.join(lines)}</tbody>\n"
-
-
-def _html_place(table: Table, row: TableRow, number: int) -> str:
-    """Write one cell with its element; the first of a row is its head."""
-    cell = row.cells[number]
-    column = sum(before.span for before in row.cells[:number])
-    span = f' colspan="{cell.span}"' if cell.span > 1 else ""
-    side = _SIDES[table.headings[column].align]
-    opened, closed = ('<th scope="row"', "</th>") if number == 0 else ("<td", "</td>")
-    return f'{opened} class="{side}"{span}>{_html_cell(cell)}{closed}'
 
 
 def _html_cell(cell: TableCell) -> str:

@@ -26,17 +26,14 @@ _NOTHING = OBSERVATIONS.index(NO_FINDING)
 
 def held(reports: Iterable[Sequence[str]]) -> Held:
     """Return which observations each report holds, from its sentences, (reports, 14)."""
-    rows = [_held(tuple(sentences)) for sentences in reports]
+    rows = []
+    for sentences in reports:
+        found: Held = np.zeros(len(OBSERVATIONS), dtype=bool)
+        for sentence in sentences:
+            found |= _in_sentence(sentence)
+        found[_NOTHING] = bool(sentences) and not found[_SICK].any()  # where nothing is ill
+        rows.append(found)
     return np.array(rows, dtype=bool).reshape(len(rows), len(OBSERVATIONS))
-
-
-def _held(sentences: tuple[str, ...]) -> Held:
-    """Return what one report holds: all that its sentences do, and "No Finding" where nothing is ill."""
-    found: Held = np.zeros(len(OBSERVATIONS), dtype=bool)
-    for sentence in sentences:
-        found |= _in_sentence(sentence)
-    found[_NOTHING] = bool(sentences) and not found[_SICK].any()
-    return found
 
 
 @remembered

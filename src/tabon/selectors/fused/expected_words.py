@@ -15,7 +15,6 @@ from typing import Final
 import numpy as np
 
 from tabon.method.bank import TransitionBank
-from tabon.method.sentence_sets import RaggedSets
 from tabon.selectors.fused.expectation import Habits, Held, Odds, asked, habits, how_often, remembered
 from tabon.selectors.fused.typical import sample_rows
 from tabon.selectors.prepared import Batch
@@ -91,7 +90,11 @@ class ExpectedWords:
         """Count over the transitions that have the section on both sides."""
         pairs = self.bank.pairs[section]
         rows = sample_rows(pairs.present(), TRANSITIONS).tolist()
-        prior, current = (self._words(sets, rows) for sets in (pairs.prior, pairs.current))
+        sentences = self.bank.table.sentences
+        prior, current = (
+            [words_of(sentences[place] for place in sets[row]) for row in rows]
+            for sets in (pairs.prior, pairs.current)
+        )
         counts = Counter(word for words in current for word in words)
         known = sorted(word for word, count in counts.items() if count >= KNOWN)
         places = {word: place for place, word in enumerate(known)}
@@ -100,10 +103,6 @@ class ExpectedWords:
         return Vocabulary(
             places, habits(_held(prior, places), after, found=FAITHFUL + anybodys, imagined=anybodys)
         )
-
-    def _words(self, sets: RaggedSets, rows: Sequence[int]) -> list[Words]:
-        """Return the words of training sections."""
-        return [words_of(self.bank.table.sentences[place] for place in sets[row]) for row in rows]
 
 
 def _held(sections: Sequence[Words], places: Mapping[str, int]) -> Held:

@@ -69,13 +69,9 @@ class Fused:
     bank: TransitionBank
     fitted: FittedWeights | None = None  # None: training-free
 
+    name = "fused"
     needs_prior = False
     uses_prior = True
-
-    @property
-    def name(self) -> str:
-        """Return the selector."""
-        return "fused"
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -92,11 +88,12 @@ class Fused:
     @cached_property
     def weights(self) -> Weights:
         """Return what each part weighs in each section."""
-        own = self.fitted.weights if self.fitted else self._training_free
-        return {
-            section: {name: SECTION_COUNTS[section] * weight for name, weight in own[section].items()}
-            for section in SECTIONS
-        }
+        weights = {}
+        for section in SECTIONS:
+            fitted = self.fitted
+            own = fitted.weights[section] if fitted else training_free(self.strength(section))
+            weights[section] = {name: SECTION_COUNTS[section] * weight for name, weight in own.items()}
+        return weights
 
     def strength(self, section: Section) -> float:
         """Return by how many spreads a patient's consecutive reports are nearer than any two reports."""
@@ -128,10 +125,12 @@ class Fused:
         own, owner, (trust, strength) = evidence[section], batch.owner, votes.T
         fresh, (labels, words) = 1.0 - RETOLD * own.retold, self._expected
         counted = (trust * strength * fresh)[owner]
+        meant = NearestPrior(self._distances[MEANING]).score(batch, section).distances
+        lift = meant - self._typical.score(batch, section).distances  # less its likeness to all reports
         return {
             AGREED: counted * own.agreed,
             NEXT: (1.0 + NEWS * own.retold)[owner] * own.after,
-            PRIOR: fresh[owner] * self._lift(batch, section) / self._spreads[section][MEANING],
+            PRIOR: fresh[owner] * lift / self._spreads[section][MEANING],
             EXPECTED_LABELS: fresh[owner] * labels.distances(batch, section, fresh, trust),
             EXPECTED_WORDS: counted * words.distances(batch, section, fresh),
         }
@@ -168,17 +167,6 @@ class Fused:
             agreed[pool.rows] = pool.to_others(copied[pool.rows], far) / size
         told = retold(after - prior / size, batch.owner, len(batch.queries))
         return Evidence(found, far / size, agreed, after, told)
-
-    def _lift(self, batch: Batch, section: Section) -> Distances:
-        """Return how far a draft is from the prior, less how far from training reports: likeness to all."""
-        prior = NearestPrior(self._distances[MEANING]).score(batch, section).distances
-        lift: Distances = prior - self._typical.score(batch, section).distances
-        return lift
-
-    @property
-    def _training_free(self) -> Weights:
-        """Return the weights that need no training."""
-        return {section: training_free(self.strength(section)) for section in SECTIONS}
 
     @cached_property
     def _distances(self) -> dict[str, TextDistance]:

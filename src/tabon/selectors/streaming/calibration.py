@@ -29,7 +29,9 @@ def calibrated_margin(  # what is compared, on what, where
     """
     if not 0 <= lost <= 1:
         raise BadInputError(f"lost is {lost}; give a share from 0 to 1")
-    finals = streaming.selector.select_many([*_whole(streaming, queries, texts)])
+    finals = streaming.selector.select_many(
+        [written_race(streaming.rule, *one).query() for one in zip(queries, texts, strict=True)]
+    )
     picks = [selection.selected for selection in finals]
     found = [_behind(streaming.partial, queries, texts, picks, Halving((point,), unit)) for point in points]
     if not all(found):
@@ -37,13 +39,6 @@ def calibrated_margin(  # what is compared, on what, where
     return Margin(
         points, tuple(float(np.quantile(behind, 1 - lost, method="higher")) for behind in found), unit
     )
-
-
-def _whole(
-    streaming: StreamingSelector, queries: Sequence[Query], texts: Sequence[Sequence[str]]
-) -> list[Query]:
-    """Return the queries with all of their drafts."""
-    return [written_race(streaming.rule, *one).query() for one in zip(queries, texts, strict=True)]
 
 
 def _behind(

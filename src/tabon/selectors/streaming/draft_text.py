@@ -9,7 +9,6 @@ report: it is left out until it is longer than `PREAMBLE` sentences or finished.
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
@@ -118,7 +117,12 @@ def sentences_in(text: str) -> tuple[PlacedSentence, ...]:
     found = tuple(pieces(text))
     if len(found) == 1:
         found = (Piece("", "findings", text),)
-    return tuple(_told(found))
+    return tuple(
+        (piece.name, sentence)
+        for piece in found
+        if piece.name != "other" and not is_placeholder(piece.body)
+        for sentence in split_sentences(piece.body)
+    )
 
 
 def begun(text: str) -> tuple[PlacedSentence, ...]:
@@ -143,11 +147,3 @@ def certain(text: str) -> tuple[PlacedSentence, ...]:
     *_, last = pieces(text)
     closed = last.header and last.name == "other" and last.body.strip()
     return begun(text) if closed else begun(text)[:-1]
-
-
-def _told(found: tuple[Piece, ...]) -> Iterator[PlacedSentence]:
-    """Yield the sentences of the pieces that are a section."""
-    for piece in found:
-        if piece.name != "other" and not is_placeholder(piece.body):
-            for sentence in split_sentences(piece.body):
-                yield piece.name, sentence

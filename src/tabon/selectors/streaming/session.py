@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from tabon.errors import BadInputError
-from tabon.method.selection import Selection
+from tabon.method.selection import Note, Selection
 from tabon.selectors.scorer import AnySelector
 from tabon.selectors.streaming.race import Decision, Race
 from tabon.selectors.streaming.rules import Halving, Rule
@@ -96,15 +96,12 @@ class StreamingSession:
         Raises:
             BadInputError: a draft is still being written.
         """
-        running = [n for n in range(len(self._race.drafts)) if self._runs(n)]
+        race = self._race
+        running = [n for n, one in enumerate(race.drafts) if n not in race.stopped and not one.finished]
         if running:
             raise BadInputError(f"draft {running[0]} is still being written; finish it first")
         [selection] = self._streaming.selector.select_many([self._race.query()])
         return with_stopped(selection, self._race.stopped, self._streaming.signature)
-
-    def _runs(self, draft: int) -> bool:
-        """Whether a draft is neither finished nor stopped."""
-        return draft not in self._race.stopped and not self._race.drafts[draft].finished
 
     def _check(self, draft: int) -> None:
         """Refuse a draft that there is not, or that is finished."""
@@ -125,13 +122,6 @@ class StreamingSession:
 
 def with_stopped(selection: Selection, stopped: Collection[int], signature: str) -> Selection:
     """Say `stopped` of a draft where the selector says that it lacks sections."""
-    places = {str(draft) for draft in stopped}
-    kept = [flag for flag in selection.flags if not _lacks(flag, places)]
-    flags = (*kept, *(f"stopped:{draft}" for draft in sorted(stopped)))
+    kept = (note for note in selection.flags if note.kind != "draft-lacks" or note.draft not in stopped)
+    flags = (*kept, *(Note("stopped", draft=draft) for draft in sorted(stopped)))
     return replace(selection, flags=flags, signature=signature)
-
-
-def _lacks(flag: str, places: set[str]) -> bool:
-    """Whether a flag says that one of these drafts lacks a section."""
-    kind, _, rest = flag.partition(":")
-    return kind == "draft-lacks" and rest.rpartition(":")[2] in places

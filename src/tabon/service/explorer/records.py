@@ -51,7 +51,15 @@ def overview_record(studies: Studies, lines: Sequence[StudyLine] | None = None) 
             }
             for section, found in studies.maps.items()
         },
-        "studies": [_line_record(line) for line in shown],
+        "studies": [
+            {
+                **_head(line),
+                "drafts": len(line.query.candidates),
+                "flags": list(dict.fromkeys(flag.kind for flag in line.flags)),
+                "has_image": line.has_image,
+            }
+            for line in shown
+        ],
     }
 
 
@@ -89,16 +97,6 @@ def _head(line: StudyLine) -> Record:
         "abstained": selection.abstained,
         "p": _number(selection.p),
         "gain": _number(line.gain),
-    }
-
-
-def _line_record(line: StudyLine) -> Record:
-    """Return one line of the list."""
-    return {
-        **_head(line),
-        "drafts": len(line.query.candidates),
-        "flags": list(dict.fromkeys(flag.kind for flag in line.flags)),
-        "has_image": line.has_image,
     }
 
 

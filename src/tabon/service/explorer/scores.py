@@ -1,6 +1,5 @@
 """What a draft is worth beside what was really written: one number a draft, by a metric without weights."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,15 +22,11 @@ class DraftScore:
     name: str
     metric: Metric
 
-    def of(self, queries: Sequence[Query]) -> list[Scores | None]:
-        """Return each query's scores; None where it has no draft or no reference with a section.
+    def of(self, query: Query) -> Scores | None:
+        """Return the scores of a query's drafts; None where there is none, or no reference with a section.
 
         A draft's score is the mean over the sections that the reference has.
         """
-        return [self._scores(query) for query in queries]
-
-    def _scores(self, query: Query) -> Scores | None:
-        """Measure the drafts of one query."""
         reference = reference_of(query)
         case = None if reference is None else Case(query, reference)
         sections = [section for section in SECTIONS if case is not None and case.has(section)]

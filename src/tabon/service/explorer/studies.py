@@ -5,26 +5,24 @@ made for the whole cohort, studies when they are asked for, or one batch after
 another. One `Studies` does one thing at a time; it may be called from any thread.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import Final
 
 from tabon.encoders.cache import CachingEncoder
 from tabon.errors import BadInputError
-from tabon.explain.explanation import DraftDistances, Explanation, TrainingChange, explain_many
+from tabon.explain.explanation import DraftDistances, Explainer, Explanation, TrainingChange, explainer_of
 from tabon.explain.flags import Flag, draft_flags
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES
 from tabon.method.selection import Neighbour, Selection
 from tabon.selectors import Selector
-from tabon.selectors.scorer import AnySelector
+from tabon.selectors.prepared import Batch
 from tabon.selectors.selector import bank_encoder
-from tabon.selectors.setup import SelectionSettings, make_selector, may_abstain
-from tabon.service.explorer.axes import SectionMap, section_map
+from tabon.selectors.setup import AbstainingSelector, SelectionSettings, make_selector, may_abstain
 from tabon.service.explorer.images import ImageFolder
-from tabon.service.explorer.layout import Placed, Placer
-from tabon.service.explorer.memory import AnsweredSelector
+from tabon.service.explorer.maps import Placed, Placer, SectionMap, section_map
 from tabon.service.explorer.scores import DraftScore, Scores
 from tabon.text.records import Query, reference_of
 from tabon.text.reports import SECTIONS, Report, Section
@@ -102,7 +100,7 @@ class Studies:
         queries: Iterable[Query],
         settings: ExplorerSettings | None = None,
         *,
-        abstaining: AnySelector | None = None,
+        abstaining: AbstainingSelector | Selector | None = None,
     ) -> None:
         """Take a selector of its own, what chooses where that may abstain too, and the queries."""
         self.settings = ExplorerSettings() if settings is None else settings
@@ -142,7 +140,7 @@ class Studies:
         """Return a line for each study; the first call answers every query."""
         with self._lock:
             if self._listed is None:
-                batches = map(self._lines, self._lots())
+                batches = map(self._lines, self._batches())
                 self._listed = tuple(line.listed() for batch in batches for line in batch)
             return self._listed
 
@@ -160,62 +158,55 @@ class Studies:
 
     def all(self) -> Iterator[Study]:
         """Yield every study, some at a time: memory does not grow with their number."""
-        for numbers in self._lots():
+        for numbers in self._batches():
             with self._lock:
                 batch = self._studies(numbers)
             yield from batch
 
-    def _lots(self) -> Iterator[range]:
+    def _batches(self) -> Iterator[range]:
         """Cut the studies into batches."""
         return (range(start, min(start + BATCH, len(self))) for start in range(0, len(self), BATCH))
 
     def _lines(self, numbers: range) -> list[StudyLine]:
         """Answer a batch of queries."""
-        queries = list(self.queries[numbers.start : numbers.stop])
+        return self._answered(numbers, self._selector.batch(self.queries[numbers.start : numbers.stop]))
+
+    def _answered(self, numbers: range, batch: Batch) -> list[StudyLine]:
+        """Return the line of each study of a batch."""
+        queries = self.queries[numbers.start : numbers.stop]
         score, images = self.settings.score, self.settings.images
-        scores = [None] * len(queries) if score is None else score.of(queries)
         return [
             StudyLine(
                 number=number,
                 query=query,
                 selection=selection,
                 flags=() if selection.selected is None else _flags(query, selection.selected),
-                scores=values,
+                scores=None if score is None else score.of(query),
                 has_image=images is not None and images.path_of(query) is not None,
             )
-            for number, query, selection, values in zip(
-                numbers, queries, self._abstaining.select_many(queries), scores, strict=True
-            )
+            for number, query, selection in zip(numbers, queries, self._abstaining.choose(batch), strict=True)
         ]
 
     def _studies(self, numbers: range) -> list[Study]:
         """Answer a batch of queries and explain each of their drafts."""
-        lines = self._lines(numbers)
-        explained = self._explained(lines)
-        placer = Placer(self._selector, _distance_of(self._selector), self.maps)
+        batch = self._selector.batch(self.queries[numbers.start : numbers.stop])
+        lines = self._answered(numbers, batch)
+        explainer = explainer_of(self._selector, batch, neighbours=0, bank_text=False)
+        placer = Placer(self.bank, batch, _distance_of(self._selector), self.maps)
         return [
             Study(
                 line=line,
                 reference=reference_of(line.query),
-                drafts=tuple(self._drafts(line, explained[line.query.id])),
-                places=placer.places(line.query, line.selection),
+                drafts=tuple(self._drafts(line, explainer, place)),
+                places=placer.places(place, line.selection),
             )
-            for line in lines
+            for place, line in enumerate(lines)
         ]
 
-    def _explained(self, lines: Sequence[StudyLine]) -> dict[str, list[Explanation]]:
-        """Explain every draft; texts of the bank are looked up here, not there."""
-        known = AnsweredSelector(self._selector, {line.query.id: line.selection for line in lines})
-        found: dict[str, list[Explanation]] = {line.query.id: [] for line in lines}
-        for draft in range(max((len(line.query.candidates) for line in lines), default=0)):
-            queries = [line.query for line in lines if len(line.query.candidates) > draft]
-            for one in explain_many(known, queries, draft=draft, neighbours=0, bank_text=False):
-                found[one.id].append(one)
-        return found
-
-    def _drafts(self, line: StudyLine, explained: Sequence[Explanation]) -> Iterator[StudyDraft]:
-        """Yield the drafts of one study in their order."""
-        for number, explanation in enumerate(explained):
+    def _drafts(self, line: StudyLine, explainer: Explainer, place: int) -> Iterator[StudyDraft]:
+        """Yield the drafts of one study in their order; texts of the bank are looked up here."""
+        for number in range(len(line.query.candidates)):
+            explanation = explainer.explain(place, line.selection, number)
             ranked = {one.draft: rank for rank, one in enumerate(explanation.drafts)}
             rank = ranked.get(number)
             yield StudyDraft(
@@ -225,17 +216,14 @@ class Studies:
                 distances=None if rank is None else explanation.drafts[rank],
                 explanation=explanation,
                 nearest={
-                    section: tuple(self._change(one, section) for one in part.nearest[number][: self._shown])
+                    section: tuple(
+                        self._change(one, section) for one in part.nearest[number][: self.settings.neighbours]
+                    )
                     for section, part in line.selection.sections.items()
                 },
                 flags=_flags(line.query, number),
                 score=None if line.scores is None else line.scores[number],
             )
-
-    @property
-    def _shown(self) -> int:
-        """Return how many training transitions are shown."""
-        return self.settings.neighbours
 
     def _change(self, found: Neighbour, section: Section) -> TrainingChange:
         """Return a training transition with its sentences, where these may be shown."""

@@ -1,6 +1,6 @@
 """The best-of-N gateway: OpenAI's chat completions, with drafts of an upstream and tabon's pick.
 
-    request ─▶ asking ─▶ gathering (upstream, pruning) ─▶ choosing (the service) ─▶ completions
+    request ─▶ chat_request ─▶ draft_set (upstream, early_stop) ─▶ ranking (the service) ─▶ completions
 
 It is part of the service (docs/guide/gateway.md), whose request guard, selector and batches it uses.
 """

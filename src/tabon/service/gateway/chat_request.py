@@ -1,6 +1,5 @@
 """What a client asks for: the body to forward, the number of drafts, and the prior."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,7 +8,7 @@ from tabon.errors import ServiceError
 from tabon.service.gateway.prior_in_prompt import prior_in_messages
 from tabon.service.gateway.refusals import bad_request
 from tabon.service.gateway.settings import GatewaySettings
-from tabon.service.parsing import SHORT, Limits, load_of, object_from_body, query_from_body
+from tabon.service.parsing import SHORT, Limits, bounded_query, load_of, object_from_body
 from tabon.text.records import Query
 
 OWN: Final = frozenset({"tabon", "n", "stream", "stream_options"})  # not forwarded as they stand
@@ -31,30 +30,25 @@ class ChatRequest:
 
 def asked_of(body: bytes, limits: Limits, settings: GatewaySettings) -> ChatRequest:
     """Read a request, or say in one sentence why it cannot be answered."""
-    record = _object(body, limits)
+    try:
+        record = object_from_body(body, limits)
+    except ServiceError as error:
+        raise bad_request(f"{error.message}; {error.hint}") from None
     most = min(settings.most_drafts, limits.drafts)
     own = _own_field(record)
     choices = _number(record.get("n"), "n", 1, most)
     drafts = _number(own.get("drafts"), "tabon.drafts", min(settings.drafts, most), most)
     stream = _switch(record.get("stream"), "stream")
-    _check_messages(record)
+    _check_prompt(record)
     return ChatRequest(
         body={key: value for key, value in record.items() if key not in OWN},
-        model=_model(record),
+        model=record["model"],
         choices=choices,
         drafts=max(choices, drafts),
         stream=stream,
         usage=_wants_usage(record),
         query=_query(record, own, limits),
     )
-
-
-def _object(body: bytes, limits: Limits) -> Mapping[str, Any]:
-    """Parse a body into an object."""
-    try:
-        return object_from_body(body, limits)
-    except ServiceError as error:
-        raise bad_request(f"{error.message}; {error.hint}") from None
 
 
 def _own_field(record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -97,36 +91,26 @@ def _wants_usage(record: Mapping[str, Any]) -> bool:
     return _switch((options or {}).get("include_usage"), "stream_options.include_usage")
 
 
-def _model(record: Mapping[str, Any]) -> str:
-    """Return the model's name."""
-    model = record.get("model")
-    if not isinstance(model, str) or not 0 < len(model) <= SHORT:
-        raise bad_request(f"'model' is not a name of 1 to {SHORT} characters; see GET /v1/models", "model")
-    return model
-
-
-def _check_messages(record: Mapping[str, Any]) -> None:
-    """Refuse messages that are none; what they hold is the upstream's business."""
-    messages = record.get("messages")
+def _check_prompt(record: Mapping[str, Any]) -> None:
+    """Refuse messages and models that are none; what messages hold is the upstream's business."""
+    messages, model = record.get("messages"), record.get("model")
     if not isinstance(messages, list) or not messages:
         raise bad_request("'messages' is not a list of messages; send at least one", "messages")
     if not all(isinstance(one, dict) and isinstance(one.get("role"), str) for one in messages):
         raise bad_request("'messages' holds what is no message; each has a role", "messages")
+    if not isinstance(model, str) or not 0 < len(model) <= SHORT:
+        raise bad_request(f"'model' is not a name of 1 to {SHORT} characters; see GET /v1/models", "model")
 
 
 def _query(record: Mapping[str, Any], own: Mapping[str, Any], limits: Limits) -> Query:
     """Return the query that the drafts will be put into, with the limits of the service."""
-    prior = own["prior"] if "prior" in own else _prompt_prior(record)
+    prior = own.get("prior")
+    if "prior" not in own and (shown := prior_in_messages(record["messages"])) is not None:
+        prior = {"findings": shown.findings, "impression": shown.impression}
     asked: dict[str, Any] = {"id": "gateway", "patient": own.get("patient"), "prior": prior, "candidates": []}
     try:
-        query = query_from_body(json.dumps(asked).encode(), limits)
+        query = bounded_query(asked, limits)
     except ServiceError as error:
         raise bad_request(f"{error.message}; see docs/guide/gateway.md", "tabon") from None
     load_of(query, limits)  # here no draft is paid for yet
     return query
-
-
-def _prompt_prior(record: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return the prior that the prompt shows."""
-    found = prior_in_messages(record["messages"])
-    return None if found is None else {"findings": found.findings, "impression": found.impression}

@@ -91,12 +91,10 @@ def _deltas(draft: Draft) -> Iterator[tuple[dict[str, Any], Any]]:
     elif content:
         yield {"content": content}, draft.logprobs
     others = {key: value for key, value in message.items() if key not in {"role", "content"} and value}
+    calls = others.get("tool_calls")
+    if isinstance(calls, list):  # in a stream they have an index
+        others["tool_calls"] = [
+            {**call, "index": place} for place, call in enumerate(calls) if isinstance(call, dict)
+        ]
     if others:
-        yield {key: _numbered(key, value) for key, value in others.items()}, None
-
-
-def _numbered(key: str, value: Any) -> Any:  # noqa: ANN401  # any JSON
-    """Give tool calls the index that they have in a stream."""
-    if key != "tool_calls" or not isinstance(value, list):
-        return value
-    return [{**call, "index": place} for place, call in enumerate(value) if isinstance(call, dict)]
+        yield others, None

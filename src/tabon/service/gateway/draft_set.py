@@ -19,6 +19,7 @@ from tabon.service.gateway.upstream import Call, Upstream, no_time
 PATH: Final = "chat/completions"
 REFUSES_N: Final = frozenset({400, 422})  # what an upstream that knows no `n` may answer
 REMEMBERED: Final = 256  # kinds of requests
+LOST_SECONDS: Final = 0.1  # until a cancellation that had no effect is repeated
 log = logging.getLogger(__name__)
 
 
@@ -60,16 +61,21 @@ class Gatherer:
     async def gather(self, asked: ChatRequest, call: Call, pruner: Pruner | None = None) -> DraftSet:
         """Return the drafts that came; where none came, raise what the first failure means."""
         found = DraftSet([None] * asked.drafts)
-        kind = _kind(asked)
+        own = {key: value for key, value in asked.body.items() if key not in {"messages", "seed"}}
+        kind = blake2b(json.dumps([asked.drafts, own], sort_keys=True).encode(), digest_size=16).digest()
         alone = asked.drafts == 1 or pruner is not None or kind in self._one_by_one
         refused = False if alone else await self._together(found, asked, call)
-        left = found.missing()
-        if left and not found.errors:
+        if found.missing() and not found.errors:
             await self._one_at_a_time(found, asked, call, pruner)
-        if len(found.missing()) == asked.drafts:
-            raise _most_telling(found.errors)
+        if len(found.missing()) == asked.drafts:  # the lowest status: what a client can do most about
+            raise min(found.errors.values(), key=lambda error: error.status, default=malformed())
         if refused:
-            self._remember(kind)
+            log.info(
+                "the upstream does not give several drafts in one call for some requests: several are made"
+            )
+            self._one_by_one[kind] = None
+            while len(self._one_by_one) > REMEMBERED:
+                self._one_by_one.popitem(last=False)
         return found
 
     async def _together(self, found: DraftSet, asked: ChatRequest, call: Call) -> bool:
@@ -129,19 +135,6 @@ class Gatherer:
             log.warning("a call to the upstream failed: %s", type(error).__name__)  # no message: no text
             found.errors[place] = malformed()
 
-    def _remember(self, kind: bytes) -> None:
-        """Keep in mind that `n` is not known for such requests; the oldest are forgotten."""
-        log.info("the upstream does not give several drafts in one call for some requests: several are made")
-        self._one_by_one[kind] = None
-        while len(self._one_by_one) > REMEMBERED:
-            self._one_by_one.popitem(last=False)
-
-
-def _kind(asked: ChatRequest) -> bytes:
-    """Return a digest of a request's parameters."""
-    shown = {key: value for key, value in asked.body.items() if key not in {"messages", "seed"}}
-    return blake2b(json.dumps([asked.drafts, shown], sort_keys=True).encode(), digest_size=16).digest()
-
 
 def _asking(asked: ChatRequest, call: Call, drafts: int, place: int = 0) -> Call:
     """Return the call for some drafts; a seed differs between calls, or all drafts would be one."""
@@ -165,14 +158,23 @@ def _asking(asked: ChatRequest, call: Call, drafts: int, place: int = 0) -> Call
     )
 
 
-def _most_telling(errors: Mapping[int, GatewayError]) -> GatewayError:
-    """Return the failure that a client can do most about: the lowest status, the first of equals."""
-    return min(errors.values(), key=lambda error: error.status, default=malformed())
-
-
 async def cancelled(tasks: "Iterable[asyncio.Task[Any]]") -> None:
-    """Cancel tasks and wait until they have let go."""
-    ended = list(tasks)
-    for task in ended:
-        task.cancel()
-    await asyncio.gather(*ended, return_exceptions=True)
+    """Cancel tasks and wait until they have let go, whatever becomes of who waits.
+
+    A task is not cancelled again while it lets go, which would leave its connection open; but a
+    cancellation that got lost, as anyio may lose one while it connects, is repeated.
+    """
+    ended = set(tasks)
+
+    async def end() -> None:
+        left = ended
+        while left:
+            for task in left:
+                if not task.cancelling():
+                    task.cancel()
+            _, left = await asyncio.wait(left, timeout=LOST_SECONDS)
+        for task in ended:
+            if not task.cancelled():
+                task.exception()  # looked at, so that it is not logged with its message
+
+    await asyncio.shield(end())

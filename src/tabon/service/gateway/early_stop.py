@@ -5,7 +5,6 @@ service's worker like any other query, together with those of other requests.
 """
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 
 from tabon.errors import ServiceError
@@ -15,7 +14,7 @@ from tabon.selectors.streaming.draft_text import LONGEST, DraftText
 from tabon.selectors.streaming.race import Race
 from tabon.text.records import Query
 
-Select = Callable[[Query], Awaitable[bytes]]
+Select = Callable[[Query], Awaitable[Selection]]
 Stop = Callable[[int], object]
 
 
@@ -61,11 +60,10 @@ class Pruner:
         async with self._turn:
             while self._on and (query := self._race.due()) is not None:
                 try:
-                    record = json.loads(await self._select(query))
+                    found = await self._select(query)
                 except ServiceError:
                     self._on = False
                     return
-                found = Selection(selected=None, total_distances=tuple(record["total_distances"]))
                 for draft in self._race.decide(found):
                     if not self._race.drafts[draft].finished:
                         self.stop(draft)

@@ -1,6 +1,6 @@
 """The prior report out of a P3-like prompt, found by the marks of our prompts (docs/reference/prompts.md)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -56,15 +56,9 @@ def known_marks() -> tuple[Marks, ...]:
 def text_of(content: Any) -> str:  # noqa: ANN401  # any JSON
     """Return the text of a message: a string, or the text parts of a list."""
     if isinstance(content, list):
-        return "\n".join(_texts(content))
+        texts = (part.get("text") for part in content if isinstance(part, dict))
+        return "\n".join(text for text in texts if isinstance(text, str))
     return content if isinstance(content, str) else ""
-
-
-def _texts(parts: Sequence[Any]) -> Iterator[str]:
-    """Yield the text parts."""
-    for part in parts:
-        if isinstance(part, dict) and isinstance(part.get("text"), str):
-            yield part["text"]
 
 
 def _marks_of(template: str) -> Marks:

@@ -66,15 +66,9 @@ def refused(
     if wait is not None:
         facts["retry_after"] = min(ceil(wait), LONGEST_WAIT)
     again = (status in TRY_AGAIN or status >= SERVER_ERROR) and not OUT_OF_MONEY & set(codes)
-    sentence = _sentence(status, own_key)
-    return UpstreamError(_status(status, own_key=own_key), sentence, again=again, seen=status, **facts)
-
-
-def _status(status: int, *, own_key: bool) -> int:
-    """Return the status that a client gets for an upstream's."""
-    if status in PASSED_ON or (status in KEY_REFUSED and not own_key):
-        return status
-    return 504 if status in {408, 504} else 502
+    passed_on = status in PASSED_ON or (status in KEY_REFUSED and not own_key)
+    given = status if passed_on else 504 if status in {408, 504} else 502
+    return UpstreamError(given, _sentence(status, own_key), again=again, seen=status, **facts)
 
 
 def _sentence(status: int, own_key: bool) -> str:  # noqa: FBT001

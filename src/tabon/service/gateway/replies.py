@@ -1,4 +1,4 @@
-"""What an upstream answers: drafts out of one completion, or out of a stream of chunks.
+"""What an upstream answers: drafts out of one completion, or out of server-sent events with chunks.
 
 A draft keeps the upstream's message as it came, so that tool calls, refusals and
 fields that tabon does not know reach the client.
@@ -64,7 +64,7 @@ def read_json(data: bytes) -> Any:  # noqa: ANN401  # any JSON
     if len(data) > SHALLOW and depth_of(data) > DEPTH:
         return None
     try:
-        return json.loads(data, parse_constant=lambda _: None, parse_float=_finite)
+        return json.loads(data, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError):
         return None
 
@@ -75,10 +75,54 @@ def reply_of(data: bytes, most: int) -> Reply:
     choices = record.get("choices") if isinstance(record, dict) else None
     if not isinstance(choices, list):
         raise malformed()
-    drafts = [_draft(choice) for choice in choices[:most] if isinstance(choice, dict)]
+    drafts = []
+    for choice in choices[:most]:
+        if isinstance(choice, dict):
+            message, reason = choice.get("message"), choice.get("finish_reason")
+            if not isinstance(message, dict):
+                raise malformed()
+            drafts.append(Draft(message, reason if isinstance(reason, str) else None, choice.get("logprobs")))
     if not drafts:
         raise malformed()
     return Reply(tuple(drafts), _object(record.get("usage")), _facts(record))
+
+
+class EventReader:
+    r"""Puts server-sent events together from portions of bytes, however they are cut.
+
+    >>> reader = EventReader()
+    >>> list(reader.feed(b": hello\n\nda")), list(reader.feed(b"ta: 1\r\n\r\ndata: 2"))
+    ([], [b'1'])
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._parts: list[bytes] = []  # of the line that is not whole yet
+        self._data: list[bytes] = []
+        self._after_cr = False
+
+    def feed(self, portion: bytes) -> Iterator[bytes]:
+        """Yield the data of each event that a portion completes; an unfinished last one never comes."""
+        for line in self._lines(portion):
+            name, _, value = line.partition(b":")
+            if name == b"data":
+                self._data.append(value.removeprefix(b" "))
+            elif not line and self._data:
+                yield b"\n".join(self._data)
+                self._data = []
+
+    def _lines(self, portion: bytes) -> Iterator[bytes]:
+        """Yield the lines that end here, in LF, CR LF or CR."""
+        if not portion:
+            return
+        if self._after_cr and portion.startswith(b"\n"):
+            portion = portion[1:]
+        self._after_cr = portion.endswith(b"\r")
+        first, *others = portion.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        self._parts.append(first)
+        for line in others:
+            yield b"".join(self._parts)
+            self._parts = [line]
 
 
 class StreamReader:
@@ -103,14 +147,19 @@ class StreamReader:
             raise malformed()
         self._facts = {**_facts(chunk), **self._facts}
         self._usage = _object(chunk.get("usage")) or self._usage
-        for choice in _objects(chunk.get("choices")):
-            index = choice.get("index", 0)
+        choices = chunk.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            index = choice.get("index", 0) if isinstance(choice, dict) else None
             if isinstance(index, int) and 0 <= index < len(self._messages):
                 yield index, self._extend(index, choice)
 
     def reply(self) -> Reply:
-        """Return the drafts that came to their end."""
-        drafts = [self._whole(index) for index in range(len(self._messages))]
+        """Return the drafts that came to their end: with a reason, or as the stream is done."""
+        drafts: list[Draft | None] = []
+        for parts, reason, logprobs in zip(self._messages, self._reasons, self._logprobs, strict=True):
+            message = {"role": "assistant", "content": None, **joined(parts)}
+            whole = reason is not None or (self.done and parts)
+            drafts.append(Draft(message, reason, joined(logprobs)) if whole else None)
         while drafts and drafts[-1] is None:
             drafts.pop()
         broken = not self.done and any(reason is None for reason in self._reasons)
@@ -128,13 +177,6 @@ class StreamReader:
         text = delta.get("content")
         return text if isinstance(text, str) else ""
 
-    def _whole(self, index: int) -> Draft | None:
-        """Return a draft that is finished: it has a reason, or the stream has said that it is done."""
-        reason, message = self._reasons[index], joined(self._messages[index])
-        if reason is None and not (self.done and message):
-            return None
-        return Draft({"role": "assistant", "content": None, **message}, reason, joined(self._logprobs[index]))
-
 
 def extend(found: dict[str, Any], delta: Mapping[str, Any], *, flat: bool = False) -> None:
     """Add a delta in place and in linear time: strings and lists grow, parts with an index find their own.
@@ -147,8 +189,10 @@ def extend(found: dict[str, Any], delta: Mapping[str, Any], *, flat: bool = Fals
     for key, value in delta.items():
         old = found.get(key)
         if isinstance(value, str) and isinstance(old, str | StringIO) and key not in WHOLE:
-            found[key] = text = old if isinstance(old, StringIO) else _growing(old)
-            text.write(value)
+            if isinstance(old, str):
+                found[key] = StringIO()
+                found[key].write(old)
+            found[key].write(value)
         elif isinstance(value, list) and isinstance(old, list | None):
             found[key] = parts = [] if old is None else old
             if flat:
@@ -171,13 +215,6 @@ def _extend_parts(parts: list[Any], new: Sequence[Any]) -> None:
         parts += [{} for _ in range(index + 1 - len(parts))]
         parts[index] = parts[index] if isinstance(parts[index], dict) else {}
         extend(parts[index], part)
-
-
-def _growing(text: str) -> StringIO:
-    """Return a string that can grow."""
-    found = StringIO()
-    found.write(text)
-    return found
 
 
 def joined(value: Any) -> Any:  # noqa: ANN401  # any JSON
@@ -216,14 +253,6 @@ def _finite(digits: str) -> float | None:
     return number if isfinite(number) else None
 
 
-def _draft(choice: Mapping[str, Any]) -> Draft:
-    """Read one choice of a completion."""
-    message, reason = _object(choice.get("message")), choice.get("finish_reason")
-    if message is None:
-        raise malformed()
-    return Draft(message, reason if isinstance(reason, str) else None, choice.get("logprobs"))
-
-
 def _facts(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a completion says of itself."""
     return {key: record[key] for key in FACTS if isinstance(record.get(key), str | int)}
@@ -232,8 +261,3 @@ def _facts(record: Mapping[str, Any]) -> dict[str, Any]:
 def _object(value: Any) -> dict[str, Any] | None:  # noqa: ANN401  # any JSON
     """Return an object, or None."""
     return value if isinstance(value, dict) else None
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:  # noqa: ANN401  # any JSON
-    """Return the objects of a list; nothing for anything else."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -1,65 +1,166 @@
-"""The routes of the gateway, added to the service as one of its route modules."""
+"""The routes of the gateway: one request from its body to its answer, for as long as the client is there."""
 
-from collections.abc import AsyncIterator
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tabon._internal.extras import require
-from tabon.service.app import RouteModule
-from tabon.service.gateway.answer import Gateway
-from tabon.service.gateway.schemas import COMPLETION, MODELS, answers, chat_request
+from tabon.errors import GatewayError, ServiceError
+from tabon.selectors.streaming import Halving
+from tabon.service.app import RouteModule, answer, read_contract
+from tabon.service.gateway.chat_request import ChatRequest, asked_of
+from tabon.service.gateway.completions import WAITING, chunks, completion, error_event
+from tabon.service.gateway.draft_set import PATH, DraftSet, Gatherer, cancelled
+from tabon.service.gateway.early_stop import Pruner
+from tabon.service.gateway.ranking import Chosen, choose
+from tabon.service.gateway.refusals import GONE, as_gateway_error
 from tabon.service.gateway.settings import GatewaySettings
+from tabon.service.gateway.upstream import Call, Upstream
 from tabon.service.query_service import QueryService
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+T = TypeVar("T")
+Found = tuple[ChatRequest, DraftSet, Chosen]
+STREAM_HEADERS: Final = {"X-Accel-Buffering": "no"}  # proxies are to pass it on as it comes
+log = logging.getLogger(__name__)
 
 
 def gateway_module(query_service: QueryService, settings: GatewaySettings) -> RouteModule:
-    """Return what adds `POST /v1/chat/completions` and `GET /v1/models` to the service."""
+    """Return `POST /v1/chat/completions` and `GET /v1/models`; the upstream is open while they run."""
     require("httpx", extra="gateway", feature="the gateway")
+    require("starlette", extra="service", feature="the HTTP service")
+    from starlette.routing import Route
 
-    def add(app: "FastAPI") -> None:
-        """Add the routes, and open and close the upstream with the service."""
-        gateway = Gateway(query_service, settings)
-        _live_with(app, gateway)
-        _add_routes(app, gateway, chat_request(query_service.settings.limits, settings))
+    gateway = Gateway(query_service, settings)
+    contract = read_contract("tabon.service.gateway")
+    most = min(settings.most_drafts, query_service.settings.limits.drafts)
+    contract["components"]["schemas"]["DraftCount"]["maximum"] = most
+    return RouteModule(
+        routes=[
+            Route("/v1/chat/completions", gateway.chat, methods=["POST"]),
+            Route("/v1/models", gateway.models),
+        ],
+        contract=contract,
+        running=gateway.running,
+    )
 
-    return add
 
+class Gateway:
+    """Answers requests for completions."""
 
-def _live_with(app: "FastAPI", gateway: Gateway) -> None:
-    """Keep the connections of a gateway for as long as the service runs."""
-    before = app.router.lifespan_context
+    def __init__(self, query_service: QueryService, settings: GatewaySettings) -> None:
+        """Take the service's query service; nothing is opened yet."""
+        self._query_service, self._settings = query_service, settings
+        self._upstream = Upstream(settings, query_service.metrics)
+        self._gatherer = Gatherer(self._upstream)
+        self._requests = 0
 
     @asynccontextmanager
-    async def running(inside: "FastAPI") -> AsyncIterator[Any]:
-        async with gateway.running(), before(inside) as state:
-            yield state
+    async def running(self) -> AsyncIterator[None]:
+        """Keep the connections to the upstream for as long as this is entered."""
+        await self._upstream.open()
+        try:
+            yield
+        finally:
+            await self._upstream.close()
 
-    app.router.lifespan_context = running
+    async def chat(self, request: "Request") -> "Response":
+        """Answer with the best draft, at once or as a stream."""
+        body, authorization = await request.body(), request.headers.get("authorization")
+        try:
+            asked = await asyncio.to_thread(
+                asked_of, body, self._query_service.settings.limits, self._settings
+            )
+            work = until_gone(request, self._found(asked, authorization))
+            if asked.stream:
+                return await self._streamed(work)
+            return answer(completion(*await work))
+        except ServiceError as error:
+            raise as_gateway_error(error) from None
 
-
-def _add_routes(app: "FastAPI", gateway: Gateway, body: dict[str, Any]) -> None:
-    """Add the two routes."""
-    from fastapi import Request, Response
-
-    async def chat(request: Request) -> Response:
-        """Ask the upstream for several drafts; answer with the one that tabon picks."""
-        return await gateway.chat(request)
-
-    async def models(request: Request) -> Response:
+    async def models(self, request: "Request") -> "Response":
         """Pass on what the upstream says of its models."""
-        return await gateway.models(request)
+        call = self._call("models", request.headers.get("authorization"))
+        return answer(await until_gone(request, self._upstream.models(call)))
 
-    app.add_api_route(
-        "/v1/chat/completions",
-        chat,
-        methods=["POST"],
-        response_class=Response,
-        responses=answers(COMPLETION, stream=True),
-        openapi_extra=body,
-    )
-    app.add_api_route(
-        "/v1/models", models, methods=["GET"], response_class=Response, responses=answers(MODELS)
-    )
+    def _call(self, path: str, authorization: str | None, *, stream: bool = False) -> Call:
+        """Return the frame of all calls for one request: they share its deadline."""
+        deadline = asyncio.get_running_loop().time() + self._settings.timeout
+        return Call(path=path, authorization=authorization, deadline=deadline, stream=stream)
+
+    async def _found(self, asked: ChatRequest, authorization: str | None) -> Found:
+        """Gather drafts and choose; refuse the request where there are too many already."""
+        if self._requests >= self._settings.requests:
+            raise GatewayError(503, "too many requests wait for drafts; try again later", retry_after=1)
+        select, limits = self._query_service.select, self._query_service.settings.limits
+        prune = self._settings.prune and asked.drafts > asked.choices and not asked.query.prior.is_empty
+        rule = Halving(self._settings.prune_points, keep=asked.choices)
+        self._requests += 1
+        try:
+            pruner = Pruner(asked.query, asked.drafts, select, rule) if prune else None
+            call = self._call(PATH, authorization, stream=asked.stream or prune)
+            draft_set = await self._gatherer.gather(asked, call, pruner)
+            metrics = self._query_service.metrics
+            metrics.drafts.inc(len(draft_set.drafts))
+            metrics.drafts_failed.inc(len(draft_set.errors))
+            metrics.drafts_stopped.inc(len(draft_set.stopped))
+            return asked, draft_set, await choose(select, limits, asked, draft_set, pruner)
+        finally:
+            self._requests -= 1
+
+    async def _streamed(self, work: Coroutine[Any, Any, Found]) -> "Response":
+        """Begin a stream when there is something to send, or when the client has waited for a while.
+
+        A failure before that has its own status.
+        """
+        from starlette.responses import StreamingResponse
+
+        task = asyncio.create_task(work)
+        # a failure that nobody waits for any more is taken, so that it is not logged with its message
+        task.add_done_callback(lambda one: one.cancelled() or one.exception())
+        try:
+            await asyncio.wait({task}, timeout=self._settings.keep_alive)
+            if task.done():
+                task.result()
+        except BaseException:
+            task.cancel()
+            raise
+        return StreamingResponse(self._events(task), headers=STREAM_HEADERS, media_type="text/event-stream")
+
+    async def _events(self, task: "asyncio.Task[Found]") -> AsyncIterator[bytes]:
+        """Yield the stream: comments while there is nothing, then the chunks or an error."""
+        try:
+            while not task.done():
+                yield WAITING
+                await asyncio.wait({task}, timeout=self._settings.keep_alive)
+            for chunk in chunks(*task.result()):
+                yield chunk
+        except ServiceError as error:
+            yield error_event(as_gateway_error(error))
+        except Exception as error:  # noqa: BLE001  # its message may hold text: only its kind is logged
+            log.error("a stream failed: %s", type(error).__name__)  # noqa: TRY400
+            yield error_event(GatewayError(500, "the gateway failed"))
+        finally:
+            task.cancel()
+
+
+async def until_gone(request: "Request", work: Coroutine[Any, Any, T]) -> T:
+    """Do the work; where the client hangs up first, drop it, and with it the calls to the upstream."""
+
+    async def hung_up() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, gone = asyncio.create_task(work), asyncio.create_task(hung_up())
+    try:
+        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise GatewayError(GONE, "the client hung up")
+    finally:
+        await cancelled((working, gone))

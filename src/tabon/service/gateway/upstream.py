@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import random
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -10,11 +9,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from tabon._internal.extras import require
+from tabon._internal.retry import Backoff, retry
 from tabon.errors import UpstreamError
 from tabon.generation.providers.failures import trusts_no_one
-from tabon.service.gateway.events import EventReader
 from tabon.service.gateway.refusals import refused
-from tabon.service.gateway.replies import Reply, StreamReader, malformed, read_json, reply_of
+from tabon.service.gateway.replies import EventReader, Reply, StreamReader, malformed, read_json, reply_of
 from tabon.service.gateway.settings import GatewaySettings
 from tabon.service.metrics import Metrics
 
@@ -83,18 +82,22 @@ class Upstream:
 
         Only the first attempt goes to `on_text`.
         """
-        for attempt in range(self._settings.retries + 1):
-            try:
-                return await self._once(call, on_text if attempt == 0 else None)
-            except UpstreamError as error:
-                self._metrics.count("gateway_upstream_failures_total")
-                grown = self._settings.first_wait * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311  # jitter
-                wait = grown if error.retry_after is None else float(error.retry_after)
-                last = attempt == self._settings.retries
-                if last or not error.again or asyncio.get_running_loop().time() + wait >= call.deadline:
-                    raise
-            await asyncio.sleep(wait)
-        raise malformed()  # never reached: the last attempt returns or raises
+
+        def again(error: Exception) -> bool:
+            """Count a failure and say whether it may pass."""
+            if not isinstance(error, UpstreamError):
+                return False
+            self._metrics.upstream_failures.inc()
+            return error.again
+
+        backoff = Backoff(
+            attempts=self._settings.retries + 1,
+            first_wait=self._settings.first_wait,
+            within=call.deadline - asyncio.get_running_loop().time(),
+        )
+        return await retry(
+            lambda attempt: self._once(call, on_text if attempt == 1 else None), backoff, again
+        )
 
     async def models(self, call: Call) -> bytes:
         """Return what the upstream says of its models."""
@@ -128,7 +131,7 @@ class Upstream:
         """Send a request and give its answer to read; every way to fail becomes an UpstreamError."""
         import httpx
 
-        self._metrics.count("gateway_upstream_calls_total")
+        self._metrics.upstream_calls.inc()
         try:
             async with asyncio.timeout_at(call.deadline), self._room:
                 response = await self._sent(call)

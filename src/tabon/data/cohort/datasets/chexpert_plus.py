@@ -8,8 +8,19 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from tabon.data.cohort.tables import find_file, read_csv
-from tabon.data.cohort.visits import DataSet, Excluded, Image, Moment, Source, View, Visit, normal_view
+from tabon.data.cohort.tables import find_file
+from tabon.data.cohort.visits import (
+    DataSet,
+    Excluded,
+    Image,
+    Moment,
+    Source,
+    Visit,
+    normal_view,
+    said,
+    visit_or_excluded,
+    visits_of_rows,
+)
 from tabon.text.reports import Report, parse_report
 
 FILE = "df_chexpert_plus_240401.csv"
@@ -26,73 +37,30 @@ COLUMNS = (
 )
 SPLITS = frozenset({"train", "valid"})
 _ORDER = re.compile(r"(\d{1,18})(?:\.0*)?")  # 3, or 3.0 from a table with gaps
-_NOTHING = frozenset({"", "nan", "none"})
 
 
 def read(folder: Path) -> Iterator[Visit | Excluded]:
     """Yield each row as a visit with one image."""
-    path = find_file(folder, FILE, f"{FILE}.gz", f"{FILE}.zst")
-    for row in read_csv(path, COLUMNS):
-        source = Source(path.name, row.line)
-        yield _visit(row.values, source) if row.whole else Excluded(source, "wrong-field-count")
+    yield from visits_of_rows(find_file(folder, FILE, f"{FILE}.gz", f"{FILE}.zst"), COLUMNS, _visit)
 
 
 def _visit(values: Mapping[str, str], source: Source) -> Visit | Excluded:
-    """Return the visit of one row, or why there is none."""
-    patient, split = values["deid_patient_id"].strip(), values["split"].strip()
-    study = _study(patient, values["path_to_image"])
-    if patient.lower() in _NOTHING:
-        return Excluded(source, "no-patient")
-    if study is None:
-        return Excluded(source, "no-study")
-    if split not in SPLITS:
-        return Excluded(source, "bad-split", study)
-    moment = _moment(values["patient_report_date_order"])
-    if isinstance(moment, str):
-        return Excluded(source, moment, study)
-    report = _report(values)
-    if report.is_empty:
-        return Excluded(source, "no-report", study)
-    image = Image(values["path_to_image"].strip(), _view(values))
-    return Visit(
-        study=study,
-        patient=patient,
-        moment=moment,
-        report=report,
-        images=(image,),
-        split=split,
-        source=source,
-    )
-
-
-def _study(patient: str, path: str) -> str | None:
-    """Return the study's id, from the folder that the image lies in.
-
-    >>> _study("patient00007", "train/patient00007/study2/view1_frontal.jpg")
-    'patient00007_study2'
-    """
-    folder = PurePosixPath(path.strip()).parent.name
-    return f"{patient}_{folder}" if folder else None
-
-
-def _moment(order: str) -> Moment | str:
-    """Return the place of a report among those of its patient, or why there is none."""
-    if order.strip().lower() in _NOTHING:
-        return "no-order"
-    number = _ORDER.fullmatch(order.strip())
-    return Moment(int(number[1])) if number else "bad-order"
-
-
-def _report(values: Mapping[str, str]) -> Report:
-    """Return the two sections, from the whole report where both columns are empty."""
+    """Make a visit of a row: the study is the folder of its image, such as train/patient00007/study2."""
+    patient, order = said(values["deid_patient_id"]), said(values["patient_report_date_order"])
+    path, split = values["path_to_image"].strip(), values["split"].strip()
+    folder, number = PurePosixPath(path).parent.name, _ORDER.fullmatch(order)
     sections = Report(findings=values["section_findings"], impression=values["section_impression"])
-    return parse_report(values["report"]) if sections.is_empty else sections
-
-
-def _view(values: Mapping[str, str]) -> View | None:
-    """Return the view of a frontal image."""
     is_lateral = values["frontal_lateral"].strip().lower() == "lateral"
-    return None if is_lateral else normal_view(values["ap_pa"])
+    return visit_or_excluded(
+        source,
+        {"no-patient": patient, "no-study": folder, "bad-split": split in SPLITS, "no-order": order},
+        study=f"{patient}_{folder}" if patient and folder else "",
+        patient=patient,
+        moment=Moment(int(number[1])) if number else "bad-order",
+        report=parse_report(values["report"]) if sections.is_empty else sections,
+        images=[Image(path, None if is_lateral else normal_view(values["ap_pa"]))],
+        split=split,
+    )
 
 
 DATASET = DataSet(

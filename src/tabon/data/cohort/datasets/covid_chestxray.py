@@ -8,8 +8,19 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tabon.data.cohort.tables import find_file, read_csv
-from tabon.data.cohort.visits import DataSet, Excluded, Image, Moment, Source, Visit, normal_view
+from tabon.data.cohort.tables import find_file
+from tabon.data.cohort.visits import (
+    DataSet,
+    Excluded,
+    Image,
+    Moment,
+    Source,
+    Visit,
+    normal_view,
+    said,
+    visit_or_excluded,
+    visits_of_rows,
+)
 from tabon.text.reports import Report
 
 FILE = "metadata.csv"
@@ -19,34 +30,21 @@ DAY = 86_400  # seconds
 
 def read(folder: Path) -> Iterator[Visit | Excluded]:
     """Yield each row as a visit with one image."""
-    path = find_file(folder, FILE)
-    for row in read_csv(path, COLUMNS):
-        source = Source(path.name, row.line)
-        yield _visit(row.values, source) if row.whole else Excluded(source, "wrong-field-count")
+    yield from visits_of_rows(find_file(folder, FILE), COLUMNS, _visit)
 
 
 def _visit(values: Mapping[str, str], source: Source) -> Visit | Excluded:
-    """Return the visit of one row, or why there is none."""
-    patient = values["patientid"].strip()
-    if not patient:
-        return Excluded(source, "no-patient")
-    if values["modality"].strip().lower() != "x-ray":
-        return Excluded(source, "not-x-ray")
-    moment = _moment(values["offset"])
-    if isinstance(moment, str):
-        return Excluded(source, moment)
-    study = f"{patient}-{_days(moment)}"
-    report = Report(findings=values["clinical_notes"])
-    if report.is_empty:
-        return Excluded(source, "no-report", study)
-    return Visit(
-        study=study,
+    """Make a visit of a row: the study is the patient's day."""
+    patient, moment = values["patientid"].strip(), _moment(values["offset"])
+    path = f"{values['folder'].strip() or 'images'}/{values['filename'].strip()}"
+    return visit_or_excluded(
+        source,
+        {"no-patient": patient, "not-x-ray": values["modality"].strip().lower() == "x-ray"},
+        study=f"{patient}-{_days(moment)}" if patient and isinstance(moment, Moment) else "",
         patient=patient,
         moment=moment,
-        report=report,
-        images=(_image(values),),
-        split=None,
-        source=source,
+        report=Report(findings=values["clinical_notes"]),
+        images=[Image(path, normal_view(values["view"]))],
     )
 
 
@@ -56,8 +54,8 @@ def _moment(offset: str) -> Moment | str:
     >>> _moment("3") == _moment("3.0"), _moment("2.5"), _moment(" ")
     (True, Moment(day=2, second=43200.0), 'no-offset')
     """
-    text = offset.strip()
-    if text.lower() in {"", "nan", "none"}:
+    text = said(offset)
+    if not text:
         return "no-offset"
     try:
         days = float(text)
@@ -74,12 +72,6 @@ def _days(moment: Moment) -> str:
     ('3', '2.5')
     """
     return str(moment.day) if moment.second is None else str(moment.day + moment.second / DAY)
-
-
-def _image(values: Mapping[str, str]) -> Image:
-    """Return the image of a row."""
-    folder = values["folder"].strip() or "images"
-    return Image(f"{folder}/{values['filename'].strip()}", normal_view(values["view"]))
 
 
 DATASET = DataSet(

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime, time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from tabon.data.cohort.visits import (
     normal_split,
     normal_view,
     said,
+    visit_or_excluded,
 )
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.text.reports import Report, parse_report
@@ -100,18 +100,17 @@ def column_map(text: str) -> ColumnMap:
 
 def generic(columns: ColumnMap, *, name: str = "generic", egress: Egress = "none", note: str = "") -> DataSet:
     """Return a data set of one's own; nothing of it is sent anywhere unless `egress` says so."""
-    dated = columns.ordinal is None
-    return DataSet(name=name, read=partial(_read, columns), egress=egress, dated=dated, note=note)
+
+    def read(folder: Path) -> Iterator[Visit | Excluded]:
+        """Yield one visit per row of a file, or of the files of a folder."""
+        for path, split in _files(folder):
+            for row in _rows(path, columns.columns()):
+                yield _visit(columns, row, path.name, split)
+
+    return DataSet(name=name, read=read, egress=egress, dated=columns.ordinal is None, note=note)
 
 
 # --- files ----------------------------------------------------------------------------
-
-
-def _read(columns: ColumnMap, folder: Path) -> Iterator[Visit | Excluded]:
-    """Yield one visit per row of a file, or of the files of a folder."""
-    for path, split in _files(folder):
-        for row in _rows(path, columns.columns()):
-            yield _visit(columns, row, path.name, split)
 
 
 def _files(folder: Path) -> list[tuple[Path, str | None]]:
@@ -174,41 +173,24 @@ def _visit(columns: ColumnMap, row: Row, file: str, split: str | None) -> Visit 
     source = Source(file, row.line)
     if not row.whole:
         return Excluded(source, "not-an-object" if ".jsonl" in file else "wrong-field-count")
-    value = partial(_value, row.values)
+
+    def value(column: str | None) -> Any:  # noqa: ANN401  # whatever the table holds
+        """Return what is in a column; None where there is no such column."""
+        return None if column is None else row.values.get(column)
+
     study = _id(value(columns.study)) if columns.study else f"{file.partition('.')[0]}-{row.line}"
-    patient, moment, report = _id(value(columns.patient)), _moment(columns, value), _report(columns, value)
+    patient = _id(value(columns.patient))
     name = split if columns.split is None else normal_split(said(value(columns.split)))
-    needed = {
-        "no-patient": patient,
-        "no-study": study,
-        "unknown-split": name or columns.split is None,
-    }
-    missing = next((reason for reason, there in needed.items() if not there), None)
-    if missing is not None or isinstance(moment, str) or isinstance(report, str):
-        return Excluded(
-            source, missing or next(x for x in (moment, report) if isinstance(x, str)), study or None
-        )
-    image = Image(said(value(columns.image)), normal_view(said(value(columns.view))))
-    return Visit(
+    return visit_or_excluded(
+        source,
+        {"no-patient": patient, "no-study": study, "unknown-split": name or columns.split is None},
         study=study,
         patient=patient,
-        moment=moment,
-        report=report,
-        images=(image,),
+        moment=_moment(columns, value),
+        report=_report(*(value(column) for column in (columns.report, columns.findings, columns.impression))),
+        images=[Image(said(value(columns.image)), normal_view(said(value(columns.view))))],
         split=name,
-        source=source,
     )
-
-
-Value = Callable[[str | None], Any]
-
-
-def _value(values: Mapping[str, Any], column: str | None) -> Any:  # noqa: ANN401  # whatever the table holds
-    """Return what stands under a column; None where there is no such column."""
-    return None if column is None else values.get(column)
-
-
-_ORDINAL = re.compile(r"-?[0-9]{1,18}")
 
 
 def _id(value: object) -> str:
@@ -218,13 +200,13 @@ def _id(value: object) -> str:
     return said(value).removesuffix(".0") if isinstance(value, float) else said(value)
 
 
-def _moment(columns: ColumnMap, value: Value) -> Moment | str:
+def _moment(columns: ColumnMap, value: Callable[[str | None], object]) -> Moment | str:
     """Return when a row's visit was, or why that is not known."""
     if columns.ordinal is not None:
         text = _id(value(columns.ordinal)).removesuffix(".0")
         if not text:
             return "no-ordinal"
-        return Moment(int(text)) if _ORDINAL.fullmatch(text) else "bad-ordinal"
+        return Moment(int(text)) if re.fullmatch(r"-?[0-9]{1,18}", text) else "bad-ordinal"
     day, clock = value(columns.date), value(columns.time)
     return moment_or_reason(day, _clock(clock) if columns.time else _time_in(day))
 
@@ -258,12 +240,9 @@ def _time_in(day: object) -> str:
     return "" if found is None or found.time() == time() else f"{found:%H%M%S.%f}"
 
 
-def _report(columns: ColumnMap, value: Value) -> Report | str:
-    """Return the report of a row, or why it has none."""
-    texts = [value(column) for column in (columns.report, columns.findings, columns.impression)]
+def _report(*texts: object) -> Report | str:
+    """Return the report of a row, whole or by its two sections, or why it is none."""
     if any(isinstance(text, int | list | dict | date) for text in texts):
         return "report-not-text"
-    whole, findings, impression = (said(text) for text in texts)
-    if not (whole or findings or impression):
-        return "no-report"
+    whole, findings, impression = map(said, texts)
     return parse_report(whole) if whole else Report(findings=findings, impression=impression)

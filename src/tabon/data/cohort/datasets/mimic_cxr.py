@@ -41,7 +41,9 @@ NOTE = (
     "studies of a patient. Reports without a header for findings or impression: what follows the first "
     "paragraph of the last section counts as the impression (last-paragraph rule)."
 )
-VERSIONS = ("2.0.0", "2.1.0")
+TABLE_NAMES = tuple(
+    f"mimic-cxr-{version}-{{}}.csv{packed}" for version in ("2.0.0", "2.1.0") for packed in (".gz", "")
+)
 IMAGE_COLUMNS = ("dicom_id", "subject_id", "study_id", "ViewPosition", "StudyDate", "StudyTime")
 SPLIT_COLUMNS = ("dicom_id", "study_id", "subject_id", "split")
 SECTION_COLUMNS = ("study", "impression", "findings", "last_paragraph")
@@ -79,33 +81,23 @@ Texts = Callable[[_ImageRow], Report | str]  # a report, or why there is none
 
 def read(folder: Path) -> Iterator[Visit | Excluded]:
     """Yield one visit per study, with all of its images."""
-    images, splits = (find_file(folder, *_names(table)) for table in ("metadata", "split"))
+    images, splits = (
+        find_file(folder, *(name.format(table) for name in TABLE_NAMES)) for table in ("metadata", "split")
+    )
     with closing(sqlite3.connect("")) as rows:
         rows.executescript(TABLES)
         yield from _load(rows, splits, SPLIT_COLUMNS, _add_split)
         yield from _load(rows, images, IMAGE_COLUMNS, _add_image)
-        yield from _left_over(rows, splits, "split", "not-in-metadata")
-        reports = _report_folder(folder)
+        yield from _left_over(rows, splits, "split")
+        folders = (folder / name for name in REPORT_FOLDERS)
+        reports = next((path for path in folders if any(path.glob("p[0-9]*/p[0-9]*/s[0-9]*.txt"))), None)
         if reports is None:
             sections = _section_file(folder)
             yield from _load(rows, sections, SECTION_COLUMNS, _add_section)
             yield from _visits(rows, images, lambda image: _from_sections(rows, image))
-            yield from _left_over(rows, sections, "section", "not-in-metadata")
+            yield from _left_over(rows, sections, "section")
         else:
             yield from _visits(rows, images, lambda image: _from_file(reports, image))
-
-
-def _names(table: str) -> list[str]:
-    """Return the file names of a table, packed or not."""
-    return [f"mimic-cxr-{version}-{table}.csv{packed}" for version in VERSIONS for packed in (".gz", "")]
-
-
-def _report_folder(folder: Path) -> Path | None:
-    """Return the folder that has p10/p10000032/s50414267.txt and its like."""
-    for name in REPORT_FOLDERS:
-        if any((folder / name).glob("p[0-9]*/p[0-9]*/s[0-9]*.txt")):
-            return folder / name
-    return None
 
 
 def _section_file(folder: Path) -> Path:
@@ -186,10 +178,10 @@ def _add_section(rows: sqlite3.Connection, row: Row) -> str | None:
     return _inserted(rows, command, (int(study), findings, impression, row.line))
 
 
-def _left_over(rows: sqlite3.Connection, path: Path, table: str, reason: str) -> Iterator[Excluded]:
+def _left_over(rows: sqlite3.Connection, path: Path, table: str) -> Iterator[Excluded]:
     """Yield the rows of a table that no image asked for."""
     query = f"SELECT line FROM {table} WHERE NOT used ORDER BY line"  # noqa: S608  # a table of ours
-    yield from (Excluded(Source(path.name, line), reason) for (line,) in rows.execute(query))
+    yield from (Excluded(Source(path.name, line), "not-in-metadata") for (line,) in rows.execute(query))
 
 
 # --- the database to visits -----------------------------------------------------------
@@ -200,26 +192,21 @@ def _visits(rows: sqlite3.Connection, path: Path, texts: Texts) -> Iterator[Visi
     found = map(_ImageRow._make, rows.execute(BY_STUDY))
     for _, group in groupby(found, key=lambda image: image[:3]):
         images = list(group)
-        report = texts(images[0])
-        if isinstance(report, Report):
-            yield _visit(images, path, report)
-        else:
-            study = str(images[0].study)
-            yield from (Excluded(Source(path.name, image.line), report, study) for image in images)
-
-
-def _visit(images: list[_ImageRow], path: Path, report: Report) -> Visit:
-    """Make a visit of the images of one study."""
-    first = images[0]
-    return Visit(
-        study=str(first.study),
-        patient=str(first.patient),
-        moment=earliest(Moment(image.day, image.second) for image in images),
-        report=report,
-        images=tuple(Image(f"{_path(image)}/{image.dicom}.jpg", normal_view(image.view)) for image in images),
-        split=first.split,
-        source=Source(path.name, first.line),
-    )
+        first, report = images[0], texts(images[0])
+        if isinstance(report, str):
+            yield from (Excluded(Source(path.name, image.line), report, str(first.study)) for image in images)
+            continue
+        yield Visit(
+            study=str(first.study),
+            patient=str(first.patient),
+            moment=earliest(Moment(image.day, image.second) for image in images),
+            report=report,
+            images=tuple(
+                Image(f"{_path(image)}/{image.dicom}.jpg", normal_view(image.view)) for image in images
+            ),
+            split=first.split,
+            source=Source(path.name, first.line),
+        )
 
 
 def earliest(moments: Iterator[Moment]) -> Moment:

@@ -23,7 +23,7 @@ the conclusion. What is not a section goes to `other`.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
@@ -92,20 +92,17 @@ def mimic_report(text: str) -> Report:
     >>> mimic_report(" FINAL REPORT\n HISTORY: Cough.\n \n No pneumonia.\n \n Heart normal.\n").impression
     'No pneumonia.\n\nHeart normal.'
     """
-    sections = list(_united(_sections(_tidy(text))))
-    chosen = {name: _last(sections, name) for name in ("findings", "impression")}
-    if chosen["findings"] is None and chosen["impression"] is None:
+    lines = (line.strip() for line in _PAGE_BREAK.sub("\n", text).splitlines())
+    sections = list(_united(_sections("\n".join(lines))))
+    chosen = {section.name: section for section in sections if section.body}  # the last of each name
+    findings, impression = chosen.get("findings"), chosen.get("impression")
+    if findings is None and impression is None:
         return _last_paragraph(sections)
     return Report(
-        findings=_body(sections, chosen["findings"]),
-        impression=_body(sections, chosen["impression"]),
-        other=_rest(section for at, section in enumerate(sections) if at not in chosen.values()),
+        findings="" if findings is None else findings.body,
+        impression="" if impression is None else impression.body,
+        other=_rest(section for section in sections if section is not findings and section is not impression),
     )
-
-
-def _tidy(text: str) -> str:
-    """Take out page breaks and blanks around lines."""
-    return "\n".join(line.strip() for line in _PAGE_BREAK.sub("\n", text).splitlines())
 
 
 def _sections(text: str) -> Iterator[_Section]:
@@ -134,17 +131,6 @@ def _united(sections: Iterator[_Section]) -> Iterator[_Section]:
             yield above
             above = section
     yield above
-
-
-def _last(sections: Sequence[_Section], name: str) -> int | None:
-    """Return the place of the last section of a name that has text."""
-    places = [at for at, section in enumerate(sections) if section.name == name and section.body]
-    return places[-1] if places else None
-
-
-def _body(sections: Sequence[_Section], place: int | None) -> str:
-    """Return the text of a section."""
-    return "" if place is None else sections[place].body
 
 
 def _rest(sections: Iterator[_Section]) -> str:

@@ -4,10 +4,10 @@ The reader yields a visit per row and holds no row longer; the linking step
 unites the images of a study.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tabon.data.cohort.tables import Row, find_file, read_csv
+from tabon.data.cohort.tables import find_file
 from tabon.data.cohort.visits import (
     DataSet,
     Excluded,
@@ -18,6 +18,8 @@ from tabon.data.cohort.visits import (
     moment_or_reason,
     normal_view,
     said,
+    visit_or_excluded,
+    visits_of_rows,
 )
 from tabon.text.reports import Report
 
@@ -35,38 +37,29 @@ UNSAID = {"", "UNK", "UNKNOWN"}
 
 def read(folder: Path) -> Iterator[Visit | Excluded]:
     """Yield one visit per image."""
-    path = find_file(folder, *FILES)
-    for row in read_csv(path, COLUMNS):
-        yield _visit(row, Source(path.name, row.line))
+    yield from visits_of_rows(find_file(folder, *FILES), COLUMNS, _visit)
 
 
-def _visit(row: Row, source: Source) -> Visit | Excluded:
+def _visit(values: Mapping[str, str], source: Source) -> Visit | Excluded:
     """Make a visit of a row, or say why it is none."""
-    if not row.whole:
-        return Excluded(source, "wrong-field-count")
     image, folder, study, patient, text = (
-        said(row.values[column]) for column in ("ImageID", "ImageDir", "StudyID", "PatientID", "Report")
+        said(values[column]) for column in ("ImageID", "ImageDir", "StudyID", "PatientID", "Report")
     )
-    moment = moment_or_reason(row.values["StudyDate_DICOM"])
-    needed = {"no-study": study, "no-patient": patient, "no-image": image, "no-report": text}
-    missing = next((reason for reason, value in needed.items() if not value), None)
-    if missing is not None or isinstance(moment, str):
-        return Excluded(source, missing or str(moment), study or None)
-    return Visit(
+    return visit_or_excluded(
+        source,
+        {"no-study": study, "no-patient": patient, "no-image": image, "no-report": text},
         study=study,
         patient=patient,
-        moment=moment,
+        moment=moment_or_reason(values["StudyDate_DICOM"]),
         report=Report(findings=text),
-        images=(Image(f"{folder.removesuffix('.0')}/{image}", view_of(row)),),
-        split=None,
-        source=source,
+        images=[Image(f"{folder.removesuffix('.0')}/{image}", view_of(values))],
     )
 
 
-def view_of(row: Row) -> View | None:
+def view_of(values: Mapping[str, str]) -> View | None:
     """Return the view as PadChest's makers revised it, or as the DICOM header says where they did not."""
-    projection = said(row.values["Projection"])
-    return normal_view(row.values["ViewPosition_DICOM"] if projection.upper() in UNSAID else projection)
+    projection = said(values["Projection"])
+    return normal_view(values["ViewPosition_DICOM"] if projection.upper() in UNSAID else projection)
 
 
 DATASET = DataSet(name="padchest", read=read, egress="none", dated=True, note=NOTE)

@@ -9,10 +9,9 @@ that lives on disk once it is larger than a few megabytes.
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from tabon.data.cohort.datasets.padchest import FILES, VIEW_COLUMNS, view_of
 from tabon.data.cohort.tables import Row, find_file, read_csv, read_json_array
@@ -54,30 +53,20 @@ LEFT_OVER = (
 
 def read(folder: Path) -> Iterator[Visit | Excluded]:
     """Yield one visit per report."""
-    table, reports = _table(folder), find_file(folder, REPORTS)
+    if not (folder / TABLE).is_file() and (folder / f"{TABLE}.zip").is_file():
+        raise BadInputError(f"{folder / TABLE}.zip is packed; unzip it there")
+    table, reports = find_file(folder, TABLE, f"{TABLE}.gz"), find_file(folder, REPORTS)
     with closing(sqlite3.connect("")) as rows:
         rows.executescript(TABLES)
-        yield from _load(rows, table)
+        for row in read_csv(table, COLUMNS):
+            reason = _add(rows, row) if row.whole else "wrong-field-count"
+            if reason is not None:
+                yield Excluded(Source(table.name, row.line), reason, said(row.values.get("StudyID")) or None)
         _load_views(rows, folder)
         for item in read_json_array(reports):
             yield _visit(rows, item, Source(reports.name))
         left = rows.execute(LEFT_OVER)
         yield from (Excluded(Source(table.name, line), "no-report", study) for line, study in left)
-
-
-def _table(folder: Path) -> Path:
-    """Return the table, which is given packed."""
-    if not (folder / TABLE).is_file() and (folder / f"{TABLE}.zip").is_file():
-        raise BadInputError(f"{folder / TABLE}.zip is packed; unzip it there")
-    return find_file(folder, TABLE, f"{TABLE}.gz")
-
-
-def _load(rows: sqlite3.Connection, path: Path) -> Iterator[Excluded]:
-    """Put the table into the database; yield the rows that do not fit."""
-    for row in read_csv(path, COLUMNS):
-        reason = _add(rows, row) if row.whole else "wrong-field-count"
-        if reason is not None:
-            yield Excluded(Source(path.name, row.line), reason, said(row.values.get("StudyID")) or None)
 
 
 def _add(rows: sqlite3.Connection, row: Row) -> str | None:
@@ -107,7 +96,8 @@ def _load_views(rows: sqlite3.Connection, folder: Path) -> None:
     for row in read_csv(find_file(folder, *FILES), VIEW_COLUMNS):
         if row.whole:  # its other rows are counted where PadChest itself is read
             rows.execute(
-                "UPDATE study SET view = ? WHERE image = ?", (view_of(row), said(row.values["ImageID"]))
+                "UPDATE study SET view = ? WHERE image = ?",
+                (view_of(row.values), said(row.values["ImageID"])),
             )
 
 
@@ -115,10 +105,15 @@ def _visit(rows: sqlite3.Connection, item: object, source: Source) -> Visit | Ex
     """Make a visit of a report, or say why it is none."""
     if not isinstance(item, dict):
         return Excluded(source, "not-an-object")
-    study, image = (_storable(said(item.get(key))) for key in ("StudyID", "ImageID"))
+    study, image = (  # half a character, which JSON can say, becomes a question mark: SQLite takes none
+        said(item.get(key)).encode("utf-8", "replace").decode() for key in ("StudyID", "ImageID")
+    )
     query = "SELECT patient, day, split, view FROM study WHERE study = ? AND image = ?"
     found = rows.execute(query, (study, image)).fetchone()
-    text = _sentences(item)
+    findings = item.get("findings")
+    said_of = findings if isinstance(findings, list) else []
+    sentences = (said(finding.get("sentence_en")) for finding in said_of if isinstance(finding, dict))
+    text = " ".join(text if text.endswith((".", "!", "?")) else f"{text}." for text in sentences if text)
     if found is None or not text:
         reason = "not-in-master-table" if found is None else "no-sentences"
         return Excluded(source, reason, study or None)
@@ -133,19 +128,6 @@ def _visit(rows: sqlite3.Connection, item: object, source: Source) -> Visit | Ex
         split=split,
         source=source,
     )
-
-
-def _storable(name: str) -> str:
-    """Return a name that SQLite takes: half a character, which JSON can say, becomes a question mark."""
-    return name.encode("utf-8", "replace").decode()
-
-
-def _sentences(item: Mapping[str, Any]) -> str:
-    """Join the English sentences of a report, one per finding."""
-    findings = item.get("findings")
-    found = findings if isinstance(findings, list) else []
-    sentences = (said(finding.get("sentence_en")) for finding in found if isinstance(finding, dict))
-    return " ".join(text if text.endswith((".", "!", "?")) else f"{text}." for text in sentences if text)
 
 
 DATASET = DataSet(name="padchest-gr", read=read, egress="none", dated=True, note=NOTE)

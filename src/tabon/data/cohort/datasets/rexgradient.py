@@ -4,13 +4,22 @@ The views stand only in `metadata/{split}_metadata_view_position.json`; the CSV
 files and the older JSON files beside it have none, so they are not enough.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from itertools import chain, repeat
 from pathlib import Path
 
 from tabon.data.cohort.tables import find_file, read_json_object
-from tabon.data.cohort.visits import DataSet, Excluded, Image, Moment, Source, Visit, moment_from, normal_view
+from tabon.data.cohort.visits import (
+    DataSet,
+    Excluded,
+    Image,
+    Source,
+    Visit,
+    moment_or_reason,
+    normal_view,
+    said,
+    visit_or_excluded,
+)
 from tabon.errors import BadInputError
 from tabon.text.reports import Report
 
@@ -21,10 +30,18 @@ KEYS = (*TEXTS, "ImagePath", "ImageViewPosition")
 
 
 def read(folder: Path) -> Iterator[Visit | Excluded]:
-    """Yield the studies of all three splits."""
+    """Yield the studies of all three splits; a key that no study of a file has is an error."""
     files = [(split, _metadata(folder, split)) for split in SPLITS]  # all are there before one is read
     for split, path in files:
-        yield from _read_split(path, Source(path.relative_to(folder).as_posix()), split)
+        source, missing = Source(path.relative_to(folder).as_posix()), set(KEYS)
+        for study, entry in read_json_object(path):
+            if isinstance(entry, Mapping):
+                missing.difference_update(entry)
+                yield _visit(study, entry, source, split)
+            else:
+                yield Excluded(source, "not-an-object", study)
+        for key in sorted(missing, key=KEYS.index):
+            raise BadInputError(f"no study of {path} has {key!r}; check its version")
 
 
 def _metadata(folder: Path, split: str) -> Path:
@@ -45,64 +62,29 @@ def _metadata(folder: Path, split: str) -> Path:
         ) from None
 
 
-def _read_split(path: Path, source: Source, split: str) -> Iterator[Visit | Excluded]:
-    """Yield the studies of one file; a key that no study has is an error."""
-    missing = set(KEYS)
-    for study, entry in read_json_object(path):
-        if isinstance(entry, Mapping):
-            missing.difference_update(entry)
-            yield _visit(study, entry, source, split)
-        else:
-            yield Excluded(source, "not-an-object", study)
-    for key in KEYS:
-        if key in missing:
-            raise BadInputError(f"no study of {path} has {key!r}; check its version")
-
-
 def _visit(study: str, entry: Mapping[str, object], source: Source, split: str) -> Visit | Excluded:
-    """Return the visit of one entry, or why there is none."""
-    patient = _patient(study, entry)
-    moment = _moment(entry.get("StudyDate"))
-    report = Report(findings=_text(entry.get("Findings")), impression=_text(entry.get("Impression")))
-    if any(isinstance(entry.get(key), list | dict) for key in TEXTS):
-        return Excluded(source, "not-text", study)
-    if not patient:
-        return Excluded(source, "no-patient", study)
-    if isinstance(moment, str):
-        return Excluded(source, moment, study)
-    if report.is_empty:
-        return Excluded(source, "no-report", study)
-    return Visit(
+    """Make a visit of an entry, or say why it is none.
+
+    The patient's id begins the study's id, with a `p` before it. The list of views may be shorter than
+    that of images.
+    """
+    before, underscore, _ = study.partition("_")
+    patient = (_text(entry.get("PatientID")) or (before if underscore else "")).removeprefix("p")
+    views = chain(_list(entry.get("ImageViewPosition")), repeat(None))
+    images = zip(_list(entry.get("ImagePath")), views, strict=False)
+    return visit_or_excluded(
+        source,
+        {
+            "not-text": not any(isinstance(entry.get(key), list | dict) for key in TEXTS),
+            "no-patient": patient,
+        },
         study=study,
         patient=patient,
-        moment=moment,
-        report=report,
-        images=tuple(_images(entry)),
+        moment=moment_or_reason(_text(entry.get("StudyDate"))),
+        report=Report(findings=_text(entry.get("Findings")), impression=_text(entry.get("Impression"))),
+        images=(Image(_text(path).removeprefix("../"), normal_view(_text(view))) for path, view in images),
         split=split,
-        source=source,
     )
-
-
-def _patient(study: str, entry: Mapping[str, object]) -> str:
-    """Return the patient's id, which begins the study's id with a `p` before it."""
-    before, underscore, _ = study.partition("_")
-    return (_text(entry.get("PatientID")) or (before if underscore else "")).removeprefix("p")
-
-
-def _moment(day: object) -> Moment | str:
-    """Return the day of a study, or why there is none."""
-    text = _text(day)
-    try:
-        return moment_from(text) if text else "no-date"
-    except BadInputError:
-        return "bad-date"
-
-
-def _images(entry: Mapping[str, object]) -> Iterator[Image]:
-    """Yield the images; the list of views may be the shorter one."""
-    views = chain(_list(entry.get("ImageViewPosition")), repeat(None))
-    for path, view in zip(_list(entry.get("ImagePath")), views, strict=False):
-        yield Image(_text(path).removeprefix("../"), normal_view(_text(view)))
 
 
 def _list(value: object) -> list[object]:
@@ -118,10 +100,7 @@ def _text(value: object) -> str:
     >>> [_text(value) for value in (20120101, " None ", float("nan"), None, "Clear.")]
     ['20120101', '', '', '', 'Clear.']
     """
-    if isinstance(value, float) and math.isnan(value):
-        return ""
-    text = str(value).strip() if isinstance(value, str | int | float) else ""
-    return "" if text.lower() in {"none", "nan"} else text
+    return said(value) if isinstance(value, str | int | float) else ""
 
 
 DATASET = DataSet(

@@ -29,6 +29,7 @@ SIMULATED = DataSet(
 def write_simulated(out: Path, settings: SimulationSettings) -> dict[str, Any]:
     """Write a simulated cohort folder and return its audit; memory does not grow with it."""
     audit = Audit()
+    names = ("seed", "patients", "num_candidates", "prompt", "noise", "splits")
     with ExitStack() as stack:
         files = stack.enter_context(cohort_files(out))
         for split in SPLITS:
@@ -39,7 +40,7 @@ def write_simulated(out: Path, settings: SimulationSettings) -> dict[str, Any]:
                 stream.write(json.dumps(query).encode() + b"\n")
         record = audit.close()
         facts = cohort_facts(SIMULATED, Rules(seed=settings.seed, shares=settings.splits), None)
-        files.finish(facts | {"simulation": _settings(settings)}, record)
+        files.finish(facts | {"simulation": {name: getattr(settings, name) for name in names}}, record)
     return record
 
 
@@ -51,9 +52,3 @@ def _write_split(records: Iterable[Mapping[str, Any]], split: str, files: Cohort
             days = date.fromisoformat(record["current_date"]) - date.fromisoformat(record["prior_date"])
             files.transition(record, days.days, audit)
         audit.patient(split, count + 1)
-
-
-def _settings(settings: SimulationSettings) -> dict[str, Any]:
-    """Return the settings that made the cohort."""
-    names = ("seed", "patients", "num_candidates", "prompt", "noise", "splits")
-    return {name: getattr(settings, name) for name in names}

@@ -1,0 +1,198 @@
+"""Writes the index of one section under one distance, whole or not at all.
+
+It has the layout of a bank file. Directions come in blocks and are spooled
+to disk; in memory stay some numbers for each row (hashes, row numbers, cells),
+a sample for the cells, and a block.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tabon.encoders.protocol import Matrix
+from tabon.method.bank_build import OpenSpool, Spool, spools_beside
+from tabon.method.bank_file import ArrayWriter, array_writer
+from tabon.method.sentence_sets import Ids
+from tabon.method.transitions import Transitions
+from tabon.search.cell_scan import HalfMatrix, to_single
+from tabon.search.codes import KEPT, Codes, can_code, trained_coder
+from tabon.search.half_index import HalfIndex
+from tabon.search.index_checks import INDEX, INDEX_FORMAT, PRECISION
+from tabon.search.ivf import (
+    ALL,
+    NEIGHBOURS,
+    SEED,
+    Cells,
+    blocks_of,
+    cells_of,
+    enough_margin,
+    number_of_cells,
+    sampled_rows,
+    trained_centroids,
+)
+from tabon.search.repeats import Copies, SeenRows
+from tabon.search.sketch import Sketch, principal_basis, sketched
+
+AXES_SAMPLE = 32_768  # rows that the axes of sketches and codes are taken from
+PROBED = 16  # rows of a block whose distances to the block are compared before and after rounding
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Some transitions of a section, in the order of the bank."""
+
+    rows: Ids  # of the bank
+    moves: Transitions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Layout:
+    """In what order the distinct rows are stored, and where the cells begin."""
+
+    order: Ids | None = None  # None: as they came
+    sketch: Sketch | None = None  # in the order in which they came
+    cells: Cells | None = None
+    codes: Codes | None = None  # in the order in which they came
+    facts: Mapping[str, Any] | None = None
+
+
+class _Collected:
+    """Directions as they stream by: distinct ones in float16, and which bank rows have them."""
+
+    def __init__(self, open_spool: OpenSpool, dimension: int) -> None:
+        """Begin with nothing."""
+        self._dimension, self.rounding = dimension, 0.0
+        self._matrix, self._seen = Spool(open_spool(), "<f2"), SeenRows()
+        self._group, self._rows, self._zero = (Spool(open_spool(), "<i4") for _ in range(3))
+
+    def add(self, block: Block) -> None:
+        """Take one block."""
+        moving = ~block.moves.zero
+        directions = block.moves.directions[moving]
+        half = directions.astype(np.float16)
+        self._rows.extend(block.rows[moving])
+        self._zero.extend(block.rows[~moving])
+        group, new = self._seen.numbers_of(half, self.matrix())
+        self._group.extend(group)
+        self._matrix.extend(half[new])
+        if len(directions):
+            change = (to_single(half) - directions) @ directions[:: max(1, len(directions) // PROBED)].T
+            self.rounding = max(self.rounding, float(0.5 * np.abs(change).max()))
+
+    def matrix(self) -> HalfMatrix:
+        """Return the distinct rows so far."""
+        return self._matrix.array().reshape(-1, self._dimension)
+
+    def maps(self) -> tuple[Ids, Ids, Ids]:
+        """Return the bank row and the distinct row of each row with a direction, and the zero rows."""
+        return self._rows.array(), self._group.array(), self._zero.array()
+
+
+def write_index(  # a file has these parts
+    path: Path,
+    blocks: Iterable[Block],
+    *,
+    dimension: int,
+    facts: Mapping[str, Any],
+    ivf_from: float,
+) -> None:
+    """Write the index of one section under one distance, in one step.
+
+    Args:
+        path: the file; whatever was there stays until the new one is whole.
+        blocks: the transitions, in the order of the bank.
+        dimension: of the directions.
+        facts: what the header says beside the counts: bank, section, distance.
+        ivf_from: with more distinct rows than this, they are stored in cells.
+    """
+    with spools_beside(path) as open_spool, array_writer(path, INDEX) as out:
+        kept = _Collected(open_spool, dimension)
+        for block in blocks:
+            kept.add(block)
+        matrix = kept.matrix()
+        layout = _laid_out(matrix, open_spool) if len(matrix) > ivf_from else _Layout()
+        counts = _write_blobs(out, kept, layout)
+        measured = {"precision": PRECISION, "rounding": kept.rounding, "ivf": layout.facts}
+        out.finish({"format": INDEX_FORMAT, "dimension": dimension, **facts, **counts, **measured})
+
+
+def _laid_out(matrix: HalfMatrix, open_spool: OpenSpool) -> _Layout:
+    """Put rows that lie near each other together, and measure how many cells a query needs."""
+    number = number_of_cells(len(matrix))
+    train, held = sampled_rows(len(matrix), number)
+    number = min(number, len(train))
+    few = to_single(matrix[train[:: max(1, len(train) // AXES_SAMPLE)]])
+    basis, coder = principal_basis(few), trained_coder(few) if can_code(*few.shape) else None
+    del few  # 50 MB of 384 columns, not needed while cells are made
+    sketch = Sketch(basis, _of_rows(matrix, lambda rows: sketched(rows, basis), Spool(open_spool(), "<f2")))
+    cell, means = cells_of(matrix, trained_centroids(to_single(matrix[train]), number))
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(cell, minlength=number))])
+    queries = to_single(matrix[held])
+    others = _others(matrix, sketch, queries, held)
+    measured = enough_margin(Cells(means, starts, ALL), queries, cell[others].astype(np.int64))
+    cells, order = Cells(means, starts, measured.margin), np.argsort(cell, kind="stable")
+    codes, found = None, None
+    if coder is not None:
+        codes = Codes(coder, _of_rows(matrix, coder.codes, Spool(open_spool(), "|u1")), starts, order)
+        named = codes.candidates_in_parts(queries, cells.nearest(queries, NEIGHBOURS), NEIGHBOURS)
+        there = [np.isin(own, rows) for own, rows in zip(others, named, strict=True)]
+        found = {"kept": KEPT, "recall": float(np.mean(there))}
+    facts = {"cells": number, "neighbours": NEIGHBOURS, "held_out": "bank rows", "seed": SEED}
+    return _Layout(order, sketch, cells, codes, {**facts, **asdict(measured), "codes": found})
+
+
+def _of_rows(matrix: HalfMatrix, make: Callable[[Matrix], NDArray[Any]], spool: Spool) -> NDArray[Any]:
+    """Return what is made of each row, spooled to disk."""
+    for block in blocks_of(len(matrix)):
+        spool.extend(make(to_single(matrix[block])))
+    return spool.array().reshape(len(matrix), -1)
+
+
+def _others(matrix: HalfMatrix, sketch: Sketch, queries: Matrix, held: Ids) -> Ids:
+    """Return the true nearest rows of held-out rows, themselves left out."""
+    k = min(NEIGHBOURS + 1, len(matrix))
+    if k == 1 or not len(held):
+        return np.zeros((len(held), 0), dtype=np.int64)
+    each = np.arange(len(matrix) + 1)
+    whole = HalfIndex(matrix, Copies(each[:-1], each), sketch=sketch)
+    found = whole.search(queries, k).rows
+    own = found == held[:, None]
+    own[~own.any(axis=1), -1] = True  # rows that are even nearer, by rounding: leave out the last instead
+    others: Ids = found[~own].reshape(len(held), k - 1)
+    return others
+
+
+def _write_blobs(out: ArrayWriter, kept: _Collected, layout: _Layout) -> dict[str, int]:
+    """Write all arrays and return their counts."""
+    matrix, (rows, group, zero) = kept.matrix(), kept.maps()
+    if layout.order is not None:
+        place = np.empty(len(matrix), dtype=np.int64)
+        place[layout.order] = np.arange(len(matrix))
+        group = place[group]
+    copies = Copies.of(group, len(matrix))
+    out.add("directions", _stored(matrix, layout.order))
+    out.add("copies", [copies.rows.astype("<i4")])
+    out.add("starts", [copies.starts.astype("<i8")])
+    out.add("rows", [rows])
+    out.add("zero_rows", [zero])
+    if layout.sketch is not None and layout.cells is not None:
+        out.add("sketches", _stored(layout.sketch.rows, layout.order))
+        out.add("basis", [layout.sketch.basis.astype("<f4")])
+        out.add("means", [layout.cells.means.astype("<f4")])
+        out.add("cells", [layout.cells.starts.astype("<i8")])
+    if layout.codes is not None:
+        out.add("codes", _stored(layout.codes.codes, layout.order))
+        out.add("code_basis", [layout.codes.coder.basis.astype("<f4")])
+        out.add("code_points", [layout.codes.coder.points.astype("<f4")])
+    return {"rows": len(rows), "zero_rows": len(zero), "distinct": len(matrix)}
+
+
+def _stored(matrix: NDArray[Any], order: Ids | None) -> Iterator[NDArray[Any]]:
+    """Yield the distinct rows in the order in which they are stored."""
+    yield matrix[:0]
+    for block in blocks_of(len(matrix)):
+        yield matrix[block] if order is None else matrix[order[block]]
