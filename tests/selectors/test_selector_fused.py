@@ -1,6 +1,7 @@
 """The fused selector adds calibrated parts; fitted weights are named and kept from their patients."""
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from tabon.encoders import load_encoder
 from tabon.errors import BadInputError
 from tabon.evaluation import read_cases
 from tabon.evaluation.draft_scores import state_f1
-from tabon.evaluation.fit import fit
+from tabon.evaluation.fit import fit, read_lesson
 from tabon.method.bank import TransitionBank
 from tabon.metrics import Pair, load_metric
 from tabon.selectors import Selector, load_scorer, make_batch
@@ -401,6 +402,27 @@ def _pairs(case, section):
     return [Pair(reference=reference, candidate=draft.section(section)) for draft in case.query.candidates]
 
 
+@pytest.mark.parametrize("selector", ["fused", "learnt"])
+def test_a_fit_is_checked_on_patients_that_it_did_not_see(bank, cases, selector):
+    """Shuffled worth cannot be learnt: no lead beyond chance; drafts marked by their worth can."""
+    lesson = read_lesson(selector, bank, cases, {"rouge-l-f": load_metric("rouge")}, encoder=ENCODER)
+    rng = np.random.default_rng(0)
+    noise = {section: rng.permutation(values) for section, values in lesson.worth.items()}
+    nothing = replace(lesson, worth=noise, training_free=rng.random(len(lesson.owner))).check()
+    assert abs(nothing.fitted - nothing.training_free) < 2 * nothing.chance
+    assert "do not beat" in str(nothing)
+    told = {
+        section: np.stack([-lesson.worth[section]] * len(lesson.start[section]), axis=1)
+        for section in SECTIONS
+    }
+    start = {section: np.zeros_like(values) for section, values in lesson.start.items()}
+    taught = replace(lesson, parts=told, start=start).check()
+    assert taught.fitted > 0.9
+    assert taught.fitted > taught.training_free + taught.chance
+    assert str(taught).endswith("the fitted weights are better")
+    assert taught.queries == len(cases)
+
+
 def test_the_sides_of_a_change_are_the_papers_and_what_was_dropped(bank, queries):
     """Five unit vectors a draft; a draft that only drops has a direction on the last side."""
     batch = make_batch(queries[:3], bank, ENCODER)
@@ -429,6 +451,9 @@ def test_the_command_fits_and_selects(bank, tmp_path):
         main, ["fit", valid, *shared, "--target", "rouge-l-f,labels-14-samples", "--out", str(weights)]
     )
     assert answer.exit_code == 0, answer.output
+    assert re.search(
+        r"5-fold cross-validation on \d+ queries: .* do not beat the training-free", answer.stderr
+    )
     answer = run(main, ["select", test, *shared, "--selector", f"fused:{weights}"])
     assert answer.exit_code == 0, answer.output
     record = json.loads(answer.stdout.splitlines()[0])
