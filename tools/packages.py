@@ -8,7 +8,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
-LOCKS = (ROOT / "locks" / "build.txt", ROOT / "locks" / "packages.txt")
+LOCKS = tuple(ROOT / "locks" / f"{name}.txt" for name in ("build", "light", "packages"))
 
 
 def normal(name: str) -> str:

@@ -32,7 +32,13 @@ from tabon.text.sentences import SPLITTER
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     page
-    for place in ("*.md", "docs/**/*.md", "experiments/*/README.md", "examples/*/README.md")
+    for place in (
+        "*.md",
+        "docs/**/*.md",
+        "experiments/*/README.md",
+        "examples/*/README.md",
+        "packages/*/README.md",
+    )
     for page in ROOT.glob(place)
 )
 DECISIONS = sorted(page for page in ROOT.glob("docs/decisions/*.md") if page.name != "README.md")
