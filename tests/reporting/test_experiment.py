@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -47,8 +48,11 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def made(folder):
     """Run it once."""
-    results = reproduce(read_experiment(folder), folder / "output", Dependencies())
+    told = []
+    results = reproduce(read_experiment(folder), folder / "output", Dependencies(on_progress=told.append))
     write_report(results, folder / "output")
+    steps = [re.match(r"step (\d+) of (\d+): ", line) for line in told if line.startswith("step ")]
+    assert [int(step[1]) for step in steps] == list(range(1, int(steps[0][2]) + 1))
     return results
 
 
@@ -126,14 +130,15 @@ def test_only_what_is_missing_or_changed_is_made_again(folder, tmp_path):
     lost.unlink()
     on_progress = []
     reproduce(read_experiment(tmp_path / "copy"), out, Dependencies(on_progress=on_progress.append))
-    assert on_progress == ["selecting: Hasty P1, novelty/min"]
+    assert len(on_progress) == 1
+    assert re.fullmatch(r"step \d+ of \d+, \d+ skipped: runs/hasty-p1/novelty-min.jsonl", on_progress[0])
     assert lost.read_bytes() == content
     changed = EXPERIMENT.replace("noise = 0.8", "noise = 0.7")
     (tmp_path / "copy" / "experiment.toml").write_text(changed, encoding="utf-8")
     on_progress.clear()
     reproduce(read_experiment(tmp_path / "copy"), out, Dependencies(on_progress=on_progress.append))
-    assert {line for line in on_progress if "Careful" in line} == set()
-    assert any("Hasty" in line for line in on_progress)
+    assert {line for line in on_progress if "careful" in line} == set()
+    assert any("hasty" in line for line in on_progress)
 
 
 @pytest.mark.usefixtures("made")

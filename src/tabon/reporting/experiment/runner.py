@@ -52,7 +52,15 @@ class Reproduction:
     def __init__(self, experiment: Experiment, out: Path, dependencies: Dependencies) -> None:
         """Look at what is there already."""
         self.experiment, self.out, self.dependencies = experiment, out, dependencies
-        self.steps = Steps(out)
+        selection, runs = experiment.selection, len(experiment.runs)
+        simulated = bool(experiment.cohort.patients)
+        curves = len(selection.distances) if experiment.report.neighbours else 0
+        methods = len(selection.distances) * len(selection.aggregates)
+        self.steps = Steps(
+            out,
+            total=2 + simulated + runs * (simulated + methods + curves),  # the bank and the results too
+            on_progress=dependencies.on_progress,
+        )
 
     def results(self) -> Results:
         """Make everything up to the results."""
@@ -88,7 +96,6 @@ class Reproduction:
         path, transitions = self.out / "bank.tabon", self._transitions()
 
         def build() -> None:
-            self.dependencies.on_progress("building the bank")
             with transitions.open("rb") as lines:
                 TransitionBank.build(
                     read_transitions(lines, name=str(transitions)),
@@ -176,7 +183,6 @@ class Reproduction:
             path = self.queries(run).with_name(f"{distance}-{aggregate}.jsonl")
 
             def choose(path: Path = path, distance: str = distance, aggregate: str = aggregate) -> None:
-                self.dependencies.on_progress(f"selecting: {run.name}, {distance}/{aggregate}")
                 queries = self.read_queries(run)
                 selections = self.selector(distance, aggregate, plan.neighbours).select_many(queries)
                 pairs = zip(queries, selections, strict=True)
@@ -194,7 +200,6 @@ class Reproduction:
             path = self.queries(run).with_name(f"neighbours-{distance}.jsonl")
 
             def choose(path: Path = path, distance: str = distance) -> None:
-                self.dependencies.on_progress(f"k-curve: {run.name}, {distance}")
                 selector = self.selector(distance, "knn", max(counts))
                 write_lines(path, picks_by_neighbours(selector, self.read_queries(run), counts))
 

@@ -13,8 +13,15 @@ BLOCK = 1 << 20
 class Steps:
     """A ledger of made files beside them."""
 
-    def __init__(self, folder: Path) -> None:
-        """Read the ledger; one that cannot be read only means that steps run again."""
+    def __init__(
+        self, folder: Path, *, total: int = 0, on_progress: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """Read the ledger; one that cannot be read only means that steps run again.
+
+        `on_progress` hears of each step that runs, by its number of `total`.
+        """
+        self._total, self._on_progress = total, on_progress
+        self._done = self._skipped = 0
         self._path = folder / "steps.json"
         self._folder = folder
         try:
@@ -27,7 +34,11 @@ class Steps:
         name = output.relative_to(self._folder).as_posix()
         key = sha256(json.dumps(inputs, sort_keys=True, default=str).encode()).hexdigest()
         if self._made.get(name) == self._stamp(output, key):
+            self._skipped += 1
             return False
+        self._done += 1
+        skipped = f", {self._skipped} skipped" if self._skipped else ""
+        self._on_progress(f"step {self._done + self._skipped} of {self._total}{skipped}: {name}")
         work()
         self._made[name] = self._stamp(output, key)
         with replacing(self._path) as file:
