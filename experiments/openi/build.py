@@ -17,7 +17,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
-from drafts import retrieve
+from drafts import DraftMaker
 from linking import Corpus, Deal, Rows, Visits, deal_dev, deal_final, link, make_corpus
 from plan import Plan, numbers, read_plan
 from reading import OpeniReport, read_reports
@@ -35,8 +35,8 @@ class Task:
     bank: Visits
     valid: Visits
     test: Visits
-    valid_drafts: Rows  # (queries, K)
-    test_drafts: Rows
+    valid_drafts: list[list[OpeniReport]]  # of each query
+    test_drafts: list[list[OpeniReport]]
     pool: Rows
 
 
@@ -46,9 +46,8 @@ def make_task(corpus: Corpus, plan: Plan, setting: str, seed: int, *, stage: str
     dealt: Deal = DEALS[stage](len(corpus.reports), plan.splits, plan.stage(stage), rng)
     valid = link(corpus, dealt.valid, noise, rng)
     test = link(corpus, dealt.test, noise, rng)
-    valid_drafts, test_drafts = (
-        retrieve(corpus, visits, dealt.pool, plan.setting(setting), rng) for visits in (valid, test)
-    )
+    maker = DraftMaker(corpus, dealt.pool, plan.setting(setting), rng)
+    valid_drafts, test_drafts = maker.drafts(valid), maker.drafts(test)
     return Task(
         bank=link(corpus, dealt.bank, noise, rng),
         valid=valid,
@@ -77,10 +76,9 @@ def _transitions(corpus: Corpus, visits: Visits) -> Iterator[dict[str, Any]]:
         yield {**_names(prior, current), "prior": _record(prior), "current": _record(current)}
 
 
-def _queries(corpus: Corpus, visits: Visits, drafts: Rows) -> Iterator[dict[str, Any]]:
+def _queries(corpus: Corpus, visits: Visits, drafts: list[list[OpeniReport]]) -> Iterator[dict[str, Any]]:
     """Yield the records of the queries contract; facts stand beside the drafts and the reference."""
-    for (prior, reference), row in zip(_linked(corpus, visits), drafts, strict=True):
-        candidates = [corpus.reports[draft] for draft in row]
+    for (prior, reference), candidates in zip(_linked(corpus, visits), drafts, strict=True):
         yield {
             **_names(prior, reference),
             "prior": _record(prior),

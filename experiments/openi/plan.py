@@ -5,13 +5,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from tabon.errors import BadInputError
 
 FILE = Path(__file__).with_name("experiment.toml")
 SEEDS = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 T = TypeVar("T")
+Kind = Literal["retrieved", "independent", "shared", "copies", "mixed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +35,33 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """How drafts are retrieved."""
+    """How drafts are made."""
 
     noise: float
     drafts: int
+    kind: Kind = "retrieved"
     text_weight: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftKind:
+    """A kind of drafts at two levels of noise, in pools of several sizes: settings named NAME-LEVEL-K."""
+
+    low: float
+    high: float
+    drafts: tuple[int, ...]
+    kind: Kind = "retrieved"
+    text_weight: float = 0.0
+
+    def settings(self, name: str) -> dict[str, Setting]:
+        """Return the settings of all levels and sizes by name."""
+        return {
+            f"{name}-{level}-{count}": Setting(
+                noise=noise, drafts=count, kind=self.kind, text_weight=self.text_weight
+            )
+            for count in self.drafts
+            for level, noise in (("low", self.low), ("high", self.high))
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +91,7 @@ class Plan:
     splits: Splits
     stages: Mapping[str, Stage]
     settings: Mapping[str, Setting]
+    kinds: Mapping[str, DraftKind]
     selection: SelectionPlan
     evaluation: EvaluationPlan
 
@@ -77,7 +101,12 @@ class Plan:
 
     def setting(self, name: str) -> Setting:
         """Return a setting by name."""
-        return _named(self.settings, name, "setting")
+        return _named({**self.settings, **self.kind_settings}, name, "setting")
+
+    @property
+    def kind_settings(self) -> dict[str, Setting]:
+        """Return the settings of all kinds of drafts."""
+        return {name: each for kind, part in self.kinds.items() for name, each in part.settings(kind).items()}
 
 
 def read_plan(path: Path = FILE) -> Plan:
@@ -89,6 +118,7 @@ def read_plan(path: Path = FILE) -> Plan:
         "settings": {
             name: _part(Setting, part, f"[settings.{name}]") for name, part in table["settings"].items()
         },
+        "kinds": {name: _part(DraftKind, part, f"[kinds.{name}]") for name, part in table["kinds"].items()},
         "selection": _part(SelectionPlan, table.get("selection", {}), "[selection]"),
         "evaluation": _part(EvaluationPlan, table.get("evaluation", {}), "[evaluation]"),
     }

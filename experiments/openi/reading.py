@@ -7,6 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from tabon.errors import BadInputError
+from tabon.text.reports import SECTIONS, Section
 from tabon.text.sentences import split_sentences
 
 SOURCE = "https://openi.nlm.nih.gov/imgs/collections/NLMCXR_reports.tgz"
@@ -38,11 +39,15 @@ class OpeniReport:
         """
         return frozenset(fact for code in self.majors for fact in _facts(code))
 
+    def sentences(self, section: Section) -> tuple[str, ...]:
+        """Return the sentences of a section."""
+        return split_sentences(getattr(self, section))
+
     @property
     def is_usable(self) -> bool:
         """Whether both sections have a sentence and the report was indexed."""
         indexed = self.majors not in ((), (UNKNOWN,))
-        return indexed and bool(split_sentences(self.findings)) and bool(split_sentences(self.impression))
+        return indexed and all(self.sentences(section) for section in SECTIONS)
 
 
 def read_reports(archive: Path) -> tuple[OpeniReport, ...]:

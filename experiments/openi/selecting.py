@@ -29,10 +29,7 @@ PRIOR_FREE = frozenset(
 )  # what does not look at the prior has no control
 NOT_HERE = (TabonError, ImportError, AttributeError)  # a selector, or what it needs, that is not installed
 FIT = "fit"  # fit:SELECTOR:SCORE,SCORE is a selector with weights learnt on valid.jsonl
-CODE = (
-    "bank", "distances", "fitting", "nearest", "scoring", "selection", "selector", "selectors/*",
-    "sentence_sets", "sentences", "transitions", "transport", "metrics/rouge",
-)  # fmt: skip  # what selections are made by
+CODE = ("method/*", "metrics/rouge", "selectors/**/*", "text/*")  # what selections are made by
 OnProgress = Callable[[str], None]
 
 

@@ -198,7 +198,7 @@ def _any_error(draft, record):
 
 @pytest.mark.parametrize(
     ("name", "patients", "losses"),
-    [("transition:novelty/min", 1400, (_state, _any_error)), ("fused", 700, (_state, _any_error))],
+    [("transition:novelty/min", 1400, (_state, _any_error)), ("fused", 1400, (_state, _any_error))],
 )
 def test_the_risk_of_what_is_kept_falls_as_the_strangest_are_left_out(name, patients, losses):
     """On the simulated cohort, where errors are labelled, less coverage is less error, step by step."""

@@ -91,26 +91,28 @@ def test_more_drafts_and_the_prior_make_an_observation_likelier(bank, queries):
     well = Report(findings="The lungs are clear.", impression="No acute disease.")
     query = replace(queries[0], priors=(ill,), candidates=(ill, ill, well), draft_facts=())
     batch = make_batch([query, replace(query, priors=()), replace(query, priors=(well,))], bank, ENCODER)
-    parts = [ExpectedLabels(bank, "report"), ExpectedLabels(bank, "section"), ExpectedWords(bank)]
-    for part in parts:
-        found = part.distances(batch, "findings", np.ones(3)).reshape(3, 3)
-        unheard = part.distances(batch, "findings", np.zeros(3)).reshape(3, 3)
+    votes = np.ones(3)
+    for part, more in ((ExpectedLabels(bank), (votes,)), (ExpectedWords(bank), ())):
+        found = part.distances(batch, "findings", np.ones(3), *more).reshape(3, 3)
+        unheard = part.distances(batch, "findings", np.zeros(3), *more).reshape(3, 3)
         assert found[1].tolist() == unheard[1].tolist() == unheard[0].tolist()
         lead = found[:, 2] - found[:, 0]
         assert lead[0] > lead[1] > lead[2]
 
 
 def test_the_prior_counts_twice_in_observations(bank, queries):
-    """`PRIOR_COUNTS` is the weight of the prior's evidence."""
+    """`PRIOR_COUNTS` is the weight of the prior's evidence, and a draft's word counts as its votes say."""
     batch = make_batch(queries[:3], bank, ENCODER)
-    part = ExpectedLabels(bank, "section")
-    known = part._habits["findings"]
-    drafts = held(draft["findings"] for draft in batch.drafts)
-    priors = held(prior["findings"] for prior in batch.priors)
+    part = ExpectedLabels(bank)
+    drafts, priors = (
+        held(both["findings"] + both["impression"] for both in one) for one in (batch.drafts, batch.priors)
+    )
     said = drafts.reshape(3, 4, 14).sum(axis=1).astype(float)
-    chances = known.expected(priors, np.full(3, PRIOR_COUNTS), said, np.full(3, 4.0))
-    expected = expected_distances(drafts, np.repeat(chances, 4, axis=0)) / known.spread
-    np.testing.assert_allclose(part.distances(batch, "findings", np.ones(3)), expected, atol=1e-12)
+    for votes in (1.0, 0.25):
+        chances = part._habits.expected(priors, np.full(3, PRIOR_COUNTS), votes * said, np.full(3, votes * 4))
+        expected = expected_distances(drafts, np.repeat(chances, 4, axis=0)) / part._habits.spread
+        found = part.distances(batch, "findings", np.ones(3), np.full(3, votes))
+        np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def words_by_hand(drafts, prior, trust):

@@ -18,7 +18,7 @@ from tabon.cli.shared_options import (
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import UnknownNameError
 from tabon.evaluation import read_cases
-from tabon.evaluation.fit import FITTED, fit
+from tabon.evaluation.fit import FITTED, read_lesson
 from tabon.method.bank import TransitionBank
 from tabon.metrics import METRICS, Metric, load_metric
 from tabon.selectors.selector import bank_encoder
@@ -53,12 +53,13 @@ def fit_command(  # noqa: PLR0913  # each is an option
     """Learn a selector's weights from QUERIES with references, such as the validation split.
 
     Use them with `tabon select --selector fused:WEIGHTS` (or learnt:WEIGHTS).
-    Patients who were learnt from are refused there.
+    Patients who were learnt from are refused there. Cross-validation says
+    whether they beat `--selector fused`, which needs no weights.
     """
     opened = TransitionBank.load(bank)
     cases = read_cases(queries, name=name_of(queries))
     targets = {name.strip(): metric_of(name.strip()) for name in target.split(",")}
-    fitted = fit(
+    lesson = read_lesson(
         selector,
         opened,
         cases.cases,
@@ -66,8 +67,10 @@ def fit_command(  # noqa: PLR0913  # each is an option
         encoder=bank_encoder(opened, encoder),
         store=store,
     )
+    fitted = lesson.fit()
     write_weights(out, fitted)
     click.echo(f"learnt from {fitted.queries} queries: {out}", err=True)
+    click.echo(lesson.check(), err=True)
 
 
 def metric_of(score: str) -> Metric:

@@ -1,8 +1,11 @@
-"""Learn a selector's weights on a validation split, for a target metric."""
+"""Learn a selector's weights on a validation split, and say whether they beat the training-free ones."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tabon._internal.registry import check_name
 from tabon.encoders import Encoder
@@ -11,17 +14,106 @@ from tabon.errors import BadInputError
 from tabon.evaluation.cases import Case
 from tabon.evaluation.draft_scores import measure_section
 from tabon.method.bank import TransitionBank
+from tabon.method.sentence_sets import Ids
 from tabon.method.signature import Fingerprint
 from tabon.metrics import Metric
-from tabon.selectors.fused.scorer import PARTS, Fused
+from tabon.selectors.fused.scorer import PARTS, SECTION_COUNTS, Fused
 from tabon.selectors.learnt import sides
-from tabon.selectors.prepared import Batch, make_batch
+from tabon.selectors.prepared import make_batch
 from tabon.selectors.selector import bank_encoder
-from tabon.selectors.weights import Array, FittedWeights, fit_from, fit_ridge, one_scale, who
+from tabon.selectors.weights import Array, FittedWeights, fit_from, one_scale, who
 from tabon.text.reports import SECTIONS, Section
 
 FITTED = ("fused", "learnt")
 PENALTIES = {"fused": 0.3, "learnt": 3.0}
+FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FitCheck:
+    """What weights close of the target's gap on studies that they were not fitted on, beside `fused`."""
+
+    fitted: float  # share of the gap between a random pick and the best
+    training_free: float
+    chance: float  # a lead that is smaller says nothing: two standard errors
+    queries: int
+
+    def __str__(self) -> str:
+        """Return one sentence with the figures and one with what follows."""
+        lead = self.fitted - self.training_free
+        verdict = (
+            "the fitted weights are better"
+            if lead > self.chance
+            else "the fitted weights do not beat the training-free selector: use --selector fused"
+        )
+        return (
+            f"{FOLDS}-fold cross-validation on {self.queries} queries: fitted {self.fitted:.1%} of the gap, "
+            f"training-free fused {self.training_free:.1%}, lead {lead:+.1%} ± {self.chance:.1%}; {verdict}"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lesson:
+    """A validation split as numbers: what a selector sees of every draft, and what the draft is worth."""
+
+    selector: str
+    target: str
+    bank: str  # sha256
+    people: tuple[str, ...]  # of each query, hashed
+    owner: Ids  # the query of each draft
+    parts: Mapping[Section, Array]  # (drafts, parts)
+    start: Mapping[Section, Array]  # what each part is known to add to a draft's worth, (parts,)
+    worth: Mapping[Section, Array]  # (drafts,); NaN where the reference lacks the section
+    training_free: Array  # the distance that `fused` gives each draft
+
+    def fit(self) -> FittedWeights:
+        """Fit the weights to all studies."""
+        everybody = np.ones(len(self.people), dtype=bool)
+        names: Sequence[str] = PARTS
+        weights = {section: -self._rewards(section, everybody) for section in SECTIONS}
+        if self.selector == "learnt":  # its parts are no distances
+            names = tuple(map(str, range(len(weights["findings"]))))
+            weights = {section: -found for section, found in weights.items()}
+        return FittedWeights(
+            selector=self.selector,
+            target=self.target,
+            bank=self.bank,
+            weights={name: dict(zip(names, found.tolist(), strict=True)) for name, found in weights.items()},
+            trained_on=tuple(sorted(set(self.people))),
+            queries=len(self.people),
+        )
+
+    def check(self) -> FitCheck:
+        """Fit on four fifths of the patients, pick on the others, five times over."""
+        fold = np.array([int(person, 16) % FOLDS for person in self.people])
+        rewards = np.zeros(len(self.owner))
+        for number, section in product(np.unique(fold), SECTIONS):
+            asked, counts = (fold == number)[self.owner], SECTION_COUNTS[section]
+            known = np.nan_to_num(self.parts[section][asked])
+            rewards[asked] += (counts if self.selector == "fused" else 1.0) * (
+                known @ self._rewards(section, fold != number)
+            )
+        worth = np.sum([np.nan_to_num(values) for values in self.worth.values()], axis=0)
+        found = []
+        for query in np.unique(self.owner):
+            rows = np.flatnonzero(self.owner == query)
+            picks = rows[rewards[rows].argmax()], rows[self.training_free[rows].argmin()]
+            found.append([worth[rows].mean(), worth[rows].max(), *worth[list(picks)]])
+        chance, best, ours, free = np.array(found).T
+        gap = max(float((best - chance).mean()), float(np.finfo(np.float64).tiny))
+        return FitCheck(
+            fitted=float((ours - chance).mean()) / gap,
+            training_free=float((free - chance).mean()) / gap,
+            chance=2.0 * float(np.std(ours - free)) / np.sqrt(len(ours)) / gap,
+            queries=len(ours),
+        )
+
+    def _rewards(self, section: Section, taught: NDArray[np.bool_]) -> Array:
+        """Fit one section to some of the queries: what each part adds to a draft's worth."""
+        rows, penalty, start = taught[self.owner], PENALTIES[self.selector], self.start[section]
+        parts, worth, owner = self.parts[section][rows], self.worth[section][rows], self.owner[rows]
+        found = fit_from(start, parts, worth, owner, penalty=penalty)
+        return one_scale(found, parts, owner)
 
 
 def fit(  # what is fitted, on what, for what
@@ -33,7 +125,20 @@ def fit(  # what is fitted, on what, for what
     encoder: Encoder | None = None,
     store: SentenceStore | None = None,
 ) -> FittedWeights:
-    """Fit a selector so that better drafts by the target come first.
+    """Fit a selector so that better drafts by the target come first; the arguments are those of a lesson."""
+    return read_lesson(selector, bank, cases, targets, encoder=encoder, store=store).fit()
+
+
+def read_lesson(  # what is fitted, on what, for what
+    selector: str,
+    bank: TransitionBank,
+    cases: Sequence[Case],
+    targets: Mapping[str, Metric],
+    *,
+    encoder: Encoder | None = None,
+    store: SentenceStore | None = None,
+) -> Lesson:
+    """Measure what a selector sees of a validation split's drafts, and what they are worth.
 
     Args:
         selector: `fused` (weights of its parts) or `learnt` (a directional encoder).
@@ -55,52 +160,43 @@ def fit(  # what is fitted, on what, for what
         )
     loaded = bank_encoder(bank, encoder)
     Fingerprint.of(loaded).check(bank.fingerprint)
-    batch = make_batch([case.query for case in cases], bank, loaded, store)
-    weights = {
-        section: _section_weights(selector, bank, batch, section, _target(cases, section, targets))
-        for section in SECTIONS
-    }
-    signatures = {metric.signature for metric in targets.values()}
-    return FittedWeights(
+    batch, fused = make_batch([case.query for case in cases], bank, loaded, store), Fused(bank)
+    parts, start, worth, free = {}, {}, {}, np.zeros(len(batch.drafts))
+    for section in SECTIONS:
+        worth[section] = _worth(cases, section, targets)
+        free += np.nan_to_num(fused.score(batch, section).distances, nan=np.inf)
+        if selector == "fused":
+            measured = fused.measured(batch, section)
+            parts[section] = np.stack([measured[name] for name in PARTS], axis=1)
+            start[section] = -np.array([fused.weights[section][name] for name in PARTS])
+        else:
+            parts[section] = sides(batch, section)
+            start[section] = np.zeros(parts[section].shape[1])
+        _check_taught(parts[section], worth[section], batch.owner, section)
+    return Lesson(
         selector=selector,
-        target="+".join([*targets, *sorted(signatures)]),
+        target="+".join([*targets, *sorted({metric.signature for metric in targets.values()})]),
         bank=bank.sha256,
-        weights=weights,
-        trained_on=tuple(sorted({who(case.query) for case in cases})),
-        queries=len(cases),
+        people=tuple(who(case.query) for case in cases),
+        owner=batch.owner,
+        parts=parts,
+        start=start,
+        worth=worth,
+        training_free=free,
     )
 
 
-def _section_weights(
-    selector: str, bank: TransitionBank, batch: Batch, section: Section, target: Array
-) -> dict[str, float]:
-    """Fit one section."""
-    penalty = PENALTIES[selector]
-    if selector == "learnt":
-        parts = sides(batch, section)
-        _check_taught(parts, target, batch, section)
-        found = one_scale(fit_ridge(parts, target, batch.owner, penalty=penalty), parts, batch.owner)
-        return {str(place): float(value) for place, value in enumerate(found)}
-    fused = Fused(bank)
-    measured = fused.measured(batch, section)
-    parts = np.stack([measured[name] for name in PARTS], axis=1)
-    _check_taught(parts, target, batch, section)
-    start = np.array([fused.weights[section][name] for name in PARTS])
-    found = fit_from(-start, parts, target, batch.owner, penalty=penalty)  # parts are distances
-    return dict(zip(PARTS, (-one_scale(found, parts, batch.owner)).tolist(), strict=True))
-
-
-def _check_taught(parts: Array, target: Array, batch: Batch, section: Section) -> None:
+def _check_taught(parts: Array, worth: Array, owner: Ids, section: Section) -> None:
     """Refuse studies that teach nothing: no query has two drafts that can be told apart."""
-    known = ~(np.isnan(parts).any(axis=1) | np.isnan(target))
-    if np.bincount(batch.owner[known], minlength=1).max(initial=0) < 2:  # noqa: PLR2004
+    known = ~(np.isnan(parts).any(axis=1) | np.isnan(worth))
+    if np.bincount(owner[known], minlength=1).max(initial=0) < 2:  # noqa: PLR2004
         raise BadInputError(
             f"no study teaches anything about {section}: give studies with a prior, a reference and two "
             "drafts that have it"
         )
 
 
-def _target(cases: Sequence[Case], section: Section, targets: Mapping[str, Metric]) -> Array:
+def _worth(cases: Sequence[Case], section: Section, targets: Mapping[str, Metric]) -> Array:
     """Return what each draft is worth in one section; NaN where the reference has none."""
     counts = [len(case.query.candidates) for case in cases]
     total = np.zeros(sum(counts))

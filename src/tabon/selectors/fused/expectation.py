@@ -52,7 +52,9 @@ class Habits:
         chances: Odds = 1.0 / (1.0 + np.exp(-(self.ever + trust[:, None] * told + witnessed)))
         return chances
 
-    def distances(self, drafts: Held, prior: Held, trust: float, unexpected: Odds | float = 0.0) -> Distances:
+    def distances(
+        self, drafts: Held, prior: Held, trust: float, unexpected: Odds | float = 0.0, votes: float = 1.0
+    ) -> Distances:
         """Return how far one query's drafts are from what is to be expected, in spreads.
 
         Args:
@@ -60,8 +62,9 @@ class Habits:
             prior: what the prior holds, (1, things).
             trust: how much the prior counts; 0 where there is none.
             unexpected: how many more things each draft holds that are never expected.
+            votes: how much a draft's word counts.
         """
-        said, count = drafts.sum(axis=0, keepdims=True).astype(np.float64), np.array([float(len(drafts))])
+        said, count = votes * drafts.sum(axis=0, keepdims=True), np.array([votes * len(drafts)])
         chances = self.expected(prior, np.array([trust]), said, count)
         return expected_distances(drafts, chances, unexpected) / self.spread
 

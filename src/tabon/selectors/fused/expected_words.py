@@ -1,7 +1,7 @@
 """Which words a section should hold, and how far a draft is from them.
 
-A draft's word is the report's with a small chance, else anybody's: so common
-words prove little, and rare ones much. A word that hardly any training report
+A draft's word is the report's with some chance, else anybody's: so common words
+prove little, and rare ones much. A word that hardly any training report
 holds is unexpected: it is never expected, and makes a draft longer.
 """
 
@@ -22,7 +22,7 @@ from tabon.selectors.scorer import Distances
 from tabon.text.reports import SECTIONS, Section
 
 NAME: Final = "expected-words"
-FAITHFUL: Final = 0.05  # how often a draft's word is the report's own
+FAITHFUL: Final = 0.5  # how often a draft's word is the report's own
 KNOWN: Final = 3  # training reports that make a word known
 TRANSITIONS: Final = 4096  # training transitions that stand for all
 Words = frozenset[str]

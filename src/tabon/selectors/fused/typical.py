@@ -89,17 +89,15 @@ def mean_chamfer(costs: Stack, sets: RaggedSets) -> float:
 
 def spread(bank: TransitionBank, distance: TextDistance, section: Section) -> float:
     """Return the standard deviation of a distance over random training pairs; 1 where none differ."""
-    rows = present(bank, section)
-    if len(rows) < 2:  # noqa: PLR2004  # no pair
-        return 1.0
-    found = float(np.std(random_pairs(bank, distance, section)))
+    pairs = random_pairs(bank, distance, section)
+    found = float(np.std(pairs)) if len(pairs) else 0.0
     return found if found > 0 else 1.0
 
 
 def random_pairs(bank: TransitionBank, distance: TextDistance, section: Section) -> Distances:
-    """Return the distances of random pairs of different training reports."""
+    """Return the distances of random pairs of different training reports; none where there are no two."""
     rows, rng = present(bank, section), np.random.default_rng(SEED)
-    left, right = (rows[rng.integers(len(rows), size=PAIRS)] for _ in range(2))
+    left, right = (rows[rng.integers(max(len(rows), 1), size=PAIRS * (len(rows) > 1))] for _ in range(2))
     reports = written_sections(bank.table, bank.pairs[section].current)
     apart = left != right
     return distance.between(reports, left[apart], reports, right[apart])
