@@ -18,7 +18,7 @@ class Steps:
     ) -> None:
         """Read the ledger; one that cannot be read only means that steps run again.
 
-        `on_progress` hears of each step that runs, by its number of `total`.
+        `on_progress` is called with each step that runs, and its number of `total`.
         """
         self._total, self._on_progress = total, on_progress
         self._done = self._skipped = 0
