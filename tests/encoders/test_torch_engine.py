@@ -339,7 +339,7 @@ def test_lots_are_as_large_as_the_encoder_likes():
     encoder, told = Lots(), []
     embed(SENTENCES, encoder, progress=lambda done, total: told.append((done, total)))
     assert encoder.sizes == [3, 3, 3, 1]
-    assert told == [(3, 10), (6, 10), (9, 10), (10, 10)]
+    assert told == [(0, 10), (3, 10), (6, 10), (9, 10), (10, 10)]
 
 
 def test_encoding_from_several_threads_at_once(minilm):

@@ -94,8 +94,8 @@ class Batcher(Generic[T, R]):
                 self._metrics.queue_seconds.observe(monotonic() - one.since)
             if running:
                 start = monotonic()
+                self._metrics.batch_size.observe(len(running))  # before a client has its answer
                 self._finish(running)
-                self._metrics.batch_size.observe(len(running))
                 self._metrics.batch_seconds.observe(monotonic() - start)
 
     def _take(self) -> list[Waiting[T, R]]:
