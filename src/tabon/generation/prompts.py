@@ -16,7 +16,7 @@ from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Literal, NamedTuple
+from typing import IO, Literal
 
 import numpy as np
 
@@ -25,19 +25,12 @@ from tabon.text.records import Transition, read_transitions
 from tabon.text.reports import Report
 
 Profile = Literal["paper", "hardened"]
-
-
-class _Source(NamedTuple):
-    file: str
-    profile: Profile
-
-
-PROMPTS: Mapping[str, _Source] = MappingProxyType(
+PROMPTS: Mapping[str, Profile] = MappingProxyType(
     {
-        "P1": _Source("p1.txt", "paper"),  # zero-shot, image only
-        "P2": _Source("p2.txt", "paper"),  # five training reports as examples
-        "P3": _Source("p3.txt", "paper"),  # the prior report as context
-        "P3-hardened": _Source("p3-hardened.txt", "hardened"),  # the prior fenced as data
+        "P1": "paper",  # zero-shot, image only
+        "P2": "paper",  # five training reports as examples
+        "P3": "paper",  # the prior report as context
+        "P3-hardened": "hardened",  # the prior fenced as data
     }
 )
 NUM_EXAMPLES = 5
@@ -82,9 +75,8 @@ def get_prompt(name: str) -> Prompt:
     if name.casefold() not in known:
         raise UnknownNameError("prompt", name, PROMPTS)
     key = known[name.casefold()]
-    source = PROMPTS[key]
-    data = files("tabon.generation").joinpath("prompt_texts", source.file).read_bytes()
-    return Prompt(key, data.decode().removesuffix("\n"), sha256(data).hexdigest(), source.profile)
+    data = files("tabon.generation").joinpath("prompt_texts", f"{key.lower()}.txt").read_bytes()
+    return Prompt(key, data.decode().removesuffix("\n"), sha256(data).hexdigest(), PROMPTS[key])
 
 
 def fill(prompt: Prompt, *, prior: Report | None = None, examples: Sequence[Report] = ()) -> str:
@@ -162,8 +154,7 @@ class Examples:
                     patients.append(_patient_hash(transition.facts["patient"]))
         except OSError as error:
             raise BadInputError(f"{path} cannot be read ({error.strerror}); check it") from None
-        self._starts = np.frombuffer(starts, dtype=np.uint64) if starts else np.empty(0, np.uint64)
-        self._patients = np.frombuffer(patients, dtype=np.uint64) if patients else np.empty(0, np.uint64)
+        self._starts, self._patients = np.array(starts, np.uint64), np.array(patients, np.uint64)
 
     def __len__(self) -> int:
         """Return how many reports may be drawn."""

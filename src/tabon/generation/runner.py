@@ -188,7 +188,8 @@ class Run(StoppableRun):
         super().__init__(limits, budget)
         self._generator, self._journal, self._budget, self._limits = generator, journal, budget, limits
         self._writer = _Writer(journal)
-        self._gate = _Gate(limits.per_minute)
+        self._gap = 0.0 if limits.per_minute is None else 60.0 / limits.per_minute
+        self._next_turn = 0.0
         self._refused = 0
         self._turn = asyncio.Lock()
 
@@ -236,7 +237,11 @@ class Run(StoppableRun):
 
         async def ask(_: int) -> Answer:
             """Ask when it is this request's turn."""
-            await self._gate.enter()
+            if self._gap:
+                now = asyncio.get_running_loop().time()
+                turn = max(now, self._next_turn)
+                self._next_turn = turn + self._gap
+                await asyncio.sleep(turn - now)
             return await self._generator.generate(task.request)
 
         try:
@@ -258,24 +263,6 @@ class Run(StoppableRun):
         self.progress.kept += 1
         self.progress.spent = self._budget.spent
         self.progress.outcomes[answer.outcome] += 1
-
-
-class _Gate:
-    """Lets requests through at a steady rate."""
-
-    def __init__(self, per_minute: float | None) -> None:
-        """Remember the least time between two requests."""
-        self._gap = 0.0 if per_minute is None else 60.0 / per_minute
-        self._next = 0.0
-
-    async def enter(self) -> None:
-        """Wait for a turn."""
-        if self._gap == 0.0:
-            return
-        now = asyncio.get_running_loop().time()
-        turn = max(now, self._next)
-        self._next = turn + self._gap
-        await asyncio.sleep(turn - now)
 
 
 class _Writer:

@@ -119,37 +119,6 @@ class _Ticket:
     request: Request
     answer: Answer | None = None
 
-    def asks_the_same(self, other: Request) -> bool:
-        """Tell whether only the seed differs."""
-        return replace(self.request, seed=other.seed) == other
-
-
-@dataclass(slots=True)
-class _Line:
-    """The requests that wait for the drawing thread."""
-
-    tickets: list[_Ticket] = field(default_factory=list)
-    lock: Lock = field(default_factory=Lock)
-
-    def join(self, ticket: _Ticket) -> None:
-        """Stand at the end."""
-        with self.lock:
-            self.tickets.append(ticket)
-
-    def leave(self, ticket: _Ticket) -> None:
-        """Go, whether or not it was its turn."""
-        with self.lock:
-            if ticket in self.tickets:
-                self.tickets.remove(ticket)
-
-    def call(self, first: _Ticket, *, at_most: int) -> list[_Ticket]:
-        """Take a ticket out, with others behind it that ask the same."""
-        with self.lock:
-            alike = [t for t in self.tickets if t is not first and t.asks_the_same(first.request)]
-            group = [first, *alike][:at_most]
-            self.tickets = [t for t in self.tickets if t not in group]
-        return group
-
 
 class LocalGenerator:
     """A model that draws in a thread of this process; loaded once, at the first request."""
@@ -166,7 +135,8 @@ class LocalGenerator:
         self._batch = batch
         self._loaded: LocalModel | None = None
         self._closed = False
-        self._line = _Line()
+        self._waiting: list[_Ticket] = []
+        self._lock = Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tabon-draw")
 
     async def generate(self, request: Request) -> Answer:
@@ -174,30 +144,38 @@ class LocalGenerator:
         if self._closed:
             raise GenerationError(f"{self.model} is closed")
         ticket = _Ticket(request)
-        self._line.join(ticket)
+        with self._lock:
+            self._waiting.append(ticket)
         try:
             return await asyncio.wrap_future(self._thread.submit(self._serve, ticket))
         finally:
-            self._line.leave(ticket)
+            with self._lock:
+                if ticket in self._waiting:
+                    self._waiting.remove(ticket)
 
     def _serve(self, ticket: _Ticket) -> Answer:
-        """Draw a ticket's batch, unless an earlier batch has drawn it already (in the thread)."""
-        if ticket.answer is None:
-            if self._loaded is None:
-                self._loaded = self._load()
-            group = self._line.call(ticket, at_most=self._batch)
-            try:
-                answers = draw(self._loaded, [one.request for one in group], rows=self._batch)
-            except GenerationError:
-                raise
-            except (RuntimeError, ValueError, IndexError, TypeError, OSError) as error:
-                raise GenerationError(  # without report text, which the libraries may show
-                    f"{self.model} failed on a prompt of {len(ticket.request.prompt)} characters "
-                    f"({type(error).__name__})"
-                ) from None
-            for one, answer in zip(group, answers, strict=True):
-                one.answer = answer
-        return ticket.answer  # type: ignore[return-value]  # filled above
+        """Draw a ticket, with others that differ in the seed alone, unless it was drawn with another."""
+        if ticket.answer is not None:
+            return ticket.answer
+        if self._loaded is None:
+            self._loaded = self._load()
+        with self._lock:
+            asked = ticket.request
+            alike = [one for one in self._waiting if replace(one.request, seed=asked.seed) == asked]
+            group = [ticket, *(one for one in alike if one is not ticket)][: self._batch]
+            self._waiting = [one for one in self._waiting if one not in group]
+        try:
+            answers = draw(self._loaded, [one.request for one in group], rows=self._batch)
+        except GenerationError:
+            raise
+        except (RuntimeError, ValueError, IndexError, TypeError, OSError) as error:
+            raise GenerationError(  # without report text, which the libraries may show
+                f"{self.model} failed on a prompt of {len(ticket.request.prompt)} characters "
+                f"({type(error).__name__})"
+            ) from None
+        for one, answer in zip(group, answers, strict=True):
+            one.answer = answer
+        return answers[0]
 
     async def close(self) -> None:
         """Let the thread and the model go."""
@@ -315,8 +293,7 @@ def short_hash(weights: Sequence[Path], name: str) -> str:
     digest = sha256()
     for path in weights:
         with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
+            file_digest(file, lambda: digest)
     return digest.hexdigest()[:12]
 
 

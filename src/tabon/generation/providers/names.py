@@ -1,14 +1,16 @@
-"""From the name of a model to the generator that asks it."""
+"""From the name of a model to the generator that asks it; the name of a journal replays its drafts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
 from tabon._internal.registry import check_name
-from tabon.errors import BadInputError
-from tabon.generation.protocol import BatchProvider, Generator
+from tabon.errors import BadInputError, GenerationError
+from tabon.generation.journal import read_journal
+from tabon.generation.protocol import Answer, BatchProvider, Generator, Reach, Request
 from tabon.generation.providers.command import CommandGenerator
 from tabon.generation.providers.gemini import GeminiBatch, GeminiGenerator
 from tabon.generation.providers.http_generator import is_loopback
@@ -16,7 +18,6 @@ from tabon.generation.providers.hugging_face import HuggingFaceGenerator
 from tabon.generation.providers.mistral import MistralBatch, MistralGenerator
 from tabon.generation.providers.openai_compatible import OpenAICompatibleGenerator
 from tabon.generation.providers.smollm2 import SmolLM2Generator
-from tabon.generation.replay import replay_journal
 
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -25,6 +26,7 @@ KEY_VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "openai": ("OPENAI_API_KEY",),
     }
 )
+DraftId = tuple[str, str | None, int]  # sha256 of the filled prompt and of the image, and the seed
 T = TypeVar("T")
 
 
@@ -36,6 +38,52 @@ class ModelOptions:
     base_url: str | None = None
     command: tuple[str, ...] = ()
     timeout: float = 120.0
+
+
+class ReplayGenerator:
+    """Answers from an archive, and only from there.
+
+    What is looked up holds neither the model nor the sampling settings: an
+    archive is the drafts of one model under one setting.
+    """
+
+    reach: Reach = "local"
+
+    def __init__(self, answers: Mapping[DraftId, Answer], *, name: str, source: str | None = None) -> None:
+        """Take the answers."""
+        self.model, self.source, self._answers = f"replay:{name}", source, answers
+
+    async def generate(self, request: Request) -> Answer:
+        """Give the answer that was given then."""
+        prompt = sha256(request.prompt.encode("utf-8", "surrogatepass")).hexdigest()
+        answer = self._answers.get((prompt, request.image.sha256 if request.image else None, request.seed))
+        if answer is None:
+            raise GenerationError(
+                f"the draft of prompt {prompt[:12]} with seed {request.seed} is not in the archive; "
+                "generate it with its model first"
+            )
+        return answer
+
+    async def close(self) -> None:
+        """Nothing to let go."""
+
+
+def replay_journal(path: Path) -> ReplayGenerator:
+    """Return a generator that answers from a journal of one model, without a model and without money."""
+    names = ("outcome", "text", "finish_reason", "model_version", "input_tokens", "output_tokens", "raw")
+    answers: dict[DraftId, Answer] = {}
+    models: set[tuple[str, str | None]] = set()
+    for record in read_journal(path):
+        models.add((record["model"], record.get("source")))
+        draft = record["prompt_sha256"], record["image_sha256"], record["seed"]
+        answers[draft] = Answer(**{name: record[name] for name in names})
+    if len(models) != 1:
+        shown = ", ".join(sorted(f"{name} at {source or 'its own address'}" for name, source in models))
+        raise BadInputError(
+            f"{path} holds drafts of several models or none ({shown or 'none'}); replay one at a time"
+        )
+    ((name, source),) = models
+    return ReplayGenerator(answers, name=name, source=source)
 
 
 def make_generator(spec: str, options: ModelOptions) -> Generator:
