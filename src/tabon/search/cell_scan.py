@@ -5,14 +5,13 @@ it, is within the rounding error of the k-th best. FAISS does it at the speed of
 memory; numpy gives the same rows without it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from tabon.encoders.protocol import Matrix
 from tabon.method.sentence_sets import Ids
 
 HalfMatrix = NDArray[np.float16]
+Scan = Callable[[Matrix, HalfMatrix, Sequence["Run"], int], tuple[Ids, Ids]]  # (query, row) of k candidates
 
 RUN = 1024  # whole rows that all queries look at before the next: they stay in the processor's cache
 SKETCH_RUN = 6144  # the same of sketches
@@ -40,18 +40,6 @@ class Run:
     start: int
     stop: int
     queries: tuple[int, ...]
-
-
-class Scan(Protocol):
-    """A way to pre-select."""
-
-    def __call__(self, queries: Matrix, rows: HalfMatrix, runs: Sequence[Run], k: int) -> tuple[Ids, Ids]:
-        """Return (query, row) of all that can be among the k nearest in the runs that a query looks at."""
-
-
-def best_scan() -> Scan:
-    """Return FAISS's scan where FAISS is installed, else numpy's."""
-    return numpy_scan if find_spec("faiss") is None else faiss_scan
 
 
 def runs_of(start: int, stop: int, queries: tuple[int, ...], length: int) -> Iterator[Run]:
@@ -91,38 +79,6 @@ def to_single(rows: HalfMatrix) -> Matrix:
     return single
 
 
-class _Kept:
-    """Pairs that can still be among the k nearest."""
-
-    def __init__(self, queries: int, k: int, slack: np.float32) -> None:
-        """Begin with no bound."""
-        self._k, self._slack, self._waiting = k, slack, 0
-        self.bounds = np.full(queries, -np.inf, dtype=np.float32)
-        self._query, self._row = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        self._similarity = [np.zeros(0, np.float32)]
-
-    def add(self, run: Run, similarity: Matrix) -> None:
-        """Take what reaches the bounds from one run."""
-        queries = np.array(run.queries)
-        query, row = np.nonzero(similarity >= self.bounds[queries][:, None])
-        self._query.append(queries[query])
-        self._row.append(run.start + row)
-        self._similarity.append(similarity[query, row])
-        self._waiting += len(query)
-        if self._waiting > PRUNE:
-            self.pairs()
-
-    def pairs(self) -> tuple[Ids, Ids]:
-        """Raise the bounds, drop what is below them, and return the rest."""
-        query, row = np.concatenate(self._query), np.concatenate(self._row)
-        similarity = np.concatenate(self._similarity)
-        self.bounds = lower_bounds(query, similarity, len(self.bounds), self._k) - self._slack
-        keep = similarity >= self.bounds[query]
-        self._query, self._row, self._similarity = [query[keep]], [row[keep]], [similarity[keep]]
-        self._waiting = 0
-        return self._query[0], self._row[0]
-
-
 def lower_bounds(query: Ids, similarity: Matrix, queries: int, k: int) -> Matrix:
     """Return the k-th largest similarity of each query, 1 at most; minus infinity where there are fewer.
 
@@ -138,10 +94,21 @@ def lower_bounds(query: Ids, similarity: Matrix, queries: int, k: int) -> Matrix
 
 def numpy_scan(queries: Matrix, rows: HalfMatrix, runs: Sequence[Run], k: int) -> tuple[Ids, Ids]:
     """Return (query, row) of all that can be among the k nearest."""
-    kept = _Kept(len(queries), k, slack_of(queries.shape[1]))
-    for run in runs:
-        kept.add(run, queries[list(run.queries)] @ to_single(rows[run.start : run.stop]).T)
-    return kept.pairs()
+    bounds, enough = np.full(len(queries), -np.inf, dtype=np.float32), PRUNE
+    query, row, similarity = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
+    for number, run in enumerate(runs, start=1):
+        looking = np.array(run.queries)
+        found = queries[looking] @ to_single(rows[run.start : run.stop]).T
+        near, place = np.nonzero(found >= bounds[looking][:, None])
+        query = np.concatenate([query, looking[near]])
+        row = np.concatenate([row, run.start + place])
+        similarity = np.concatenate([similarity, found[near, place]])
+        if len(query) > enough or number == len(runs):
+            bounds = lower_bounds(query, similarity, len(queries), k) - slack_of(queries.shape[1])
+            keep = similarity >= bounds[query]
+            query, row, similarity = query[keep], row[keep], similarity[keep]
+            enough = len(query) + PRUNE
+    return query, row
 
 
 def faiss_scan(queries: Matrix, rows: HalfMatrix, runs: Sequence[Run], k: int) -> tuple[Ids, Ids]:

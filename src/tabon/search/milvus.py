@@ -99,7 +99,7 @@ class MilvusService:
 
     def layout(self, name: str, filled: Filled) -> bytes:
         """Return the bytes of a layout, put together from its pieces."""
-        keys = [_piece_key(filled.table, number) for number in range(-(-filled.layout_bytes // PIECE_BYTES))]
+        keys = [f"{filled.table}/{number}" for number in range(-(-filled.layout_bytes // PIECE_BYTES))]
         found: dict[str, Any] = {}
         for start in range(0, len(keys), PIECES_AT_ONCE):
             wanted = keys[start : start + PIECES_AT_ONCE]
@@ -150,7 +150,7 @@ class MilvusService:
         client.load_collection(FILLED_COLLECTION, timeout=FILL_TIMEOUT_S)
         pieces = (layout[start : start + PIECE_BYTES] for start in range(0, len(layout), PIECE_BYTES))
         rows = [
-            {"key": _piece_key(filled.table, number), "facts": "", "piece": piece.ljust(PIECE_BYTES, b"\0")}
+            {"key": f"{filled.table}/{number}", "facts": "", "piece": piece.ljust(PIECE_BYTES, b"\0")}
             for number, piece in enumerate(pieces)
         ]
         for start in range(0, len(rows), PIECES_AT_ONCE):
@@ -273,8 +273,3 @@ def _client_library() -> ModuleType:
         logger.handlers[:] = [NullHandler()]  # on import it gives itself one that writes to standard error
         logger.propagate = True
     return library
-
-
-def _piece_key(table: str, number: int) -> str:
-    """Return the key of a piece of a layout."""
-    return f"{table}/{number}"

@@ -26,7 +26,7 @@ from tabon.method.bank import SectionBank, TransitionBank, bank_transitions
 from tabon.method.distances import get_distance
 from tabon.method.nearest import ExactIndex, Neighbours, check_neighbours, pair_distances, rounding_slack
 from tabon.method.sentence_sets import Ids, Progress
-from tabon.search.repeats import Copies
+from tabon.search.half_index import Copies
 from tabon.text.reports import SECTIONS, Section
 
 FORMAT = 1
@@ -261,7 +261,9 @@ class RemoteIndex:
             else:
                 found, keys, bound = _patiently(partial(self._candidates, asked, limit), self._patience_s)
             for place, near, of in zip(left, found, keys, strict=True):
-                distances[place], rows[place] = self._with_copies(near, of, k)
+                _, distance, row = self._copies.spread(of, near, of)
+                order = np.lexsort((row, distance))[:k]  # nearest first, ties by row
+                distances[place], rows[place] = distance[order], row[order]
             left = left[bound <= distances[left, -1]]
             limit = min(self._filled.rows, 2 * limit)
         return distances, rows
@@ -271,7 +273,14 @@ class RemoteIndex:
         self._check_count()
         listed, products = self._service.nearest(self._filled, queries, limit)
         self._check_count()
-        keys, similarity = self._checked(listed, products, len(queries), limit)
+        if len(listed) != len(queries) or any(len(keys) != limit for keys in listed):
+            raise self._incomplete("fewer neighbours than were asked for")
+        keys, similarity = np.stack(listed), np.stack(products)
+        ordered = np.sort(keys, axis=1)
+        if ordered[:, 0].min() < 0 or ordered[:, -1].max() >= self._filled.rows:
+            raise self._incomplete("rows that were never filled")
+        if (np.diff(ordered, axis=1) == 0).any() or (np.diff(similarity, axis=1) > 0).any():
+            raise self._incomplete("a row twice or out of order")
         wanted, place = np.unique(keys, return_inverse=True)
         directions = self._fetch(wanted)
         query = np.repeat(np.arange(len(queries)), limit)
@@ -283,20 +292,6 @@ class RemoteIndex:
         if limit == self._filled.rows:
             return distances, keys, np.full(len(queries), np.inf)
         return distances, keys, 0.5 * (1.0 - similarity[:, -1] - self._slack)
-
-    def _checked(
-        self, listed: Sequence[Ids], products: Sequence[Distances], queries: int, limit: int
-    ) -> tuple[Ids, Distances]:
-        """Return the answer as two tables; one that lacks a key, or has one twice, is refused."""
-        if len(listed) != queries or any(len(keys) != limit for keys in listed):
-            raise self._incomplete("fewer neighbours than were asked for")
-        keys, similarity = np.stack(listed), np.stack(products)
-        ordered = np.sort(keys, axis=1)
-        if ordered[:, 0].min() < 0 or ordered[:, -1].max() >= self._filled.rows:
-            raise self._incomplete("rows that were never filled")
-        if (np.diff(ordered, axis=1) == 0).any() or (np.diff(similarity, axis=1) > 0).any():
-            raise self._incomplete("a row twice or out of order")
-        return keys, similarity
 
     def _check_count(self) -> None:
         """Refuse an answer while some of the rows are not searched."""
@@ -341,12 +336,6 @@ class RemoteIndex:
             distances = np.take_along_axis(distances, order, axis=1)
             keys = np.take_along_axis(keys, order, axis=1)
         return distances, keys
-
-    def _with_copies(self, distances: Distances, keys: Ids, k: int) -> tuple[Distances, Ids]:
-        """Replace each direction by the bank rows that have it; nearest first, ties by row."""
-        _, distance, row = self._copies.spread(keys, distances, keys)
-        order = np.lexsort((row, distance))[:k]
-        return distance[order], row[order]
 
 
 def name_of(bank: TransitionBank, section: str, distance: str) -> str:
