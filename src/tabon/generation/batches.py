@@ -75,10 +75,6 @@ class Ledger(RecordFile):
         digests = {key.digest()} | ({key.old_digest()} if key.source is None else set())
         return any(not digests.isdisjoint(batch.drafts) for batch in self.open.values())
 
-    def __len__(self) -> int:
-        """Count the open jobs."""
-        return len(self.open)
-
     def write(self, record: Mapping[str, Any]) -> None:
         """Write one line; when this returns it is on disk."""
         self.append([record_line(record)])
@@ -234,7 +230,7 @@ class BatchRun(StoppableRun):
                 wait = min(self._limits.longest_wait, wait * GROWTH)
 
     async def _look(self) -> bool:
-        """Look at each open job once; tell whether one had ended."""
+        """Look at each open job once; return whether one had ended."""
         ended = [await self._collect(batch) for batch in self._mine()]
         return any(ended)
 

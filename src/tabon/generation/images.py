@@ -67,18 +67,11 @@ _PIXEL_TAGS = (
 
 
 def encode_image(path: Path, *, max_side: int = MAX_SIDE) -> EncodedImage:
-    """Return what a model is sent of an image file.
-
-    The same file gives the same bytes each time.
+    """Return what a model is sent of an image file; the same file gives the same bytes each time.
 
     Args:
-        path: a PNG, a JPEG or a DICOM file; which one is told by its first bytes.
+        path: a PNG, a JPEG or a DICOM file; its first bytes show which.
         max_side: the longer side in pixels; larger images are made smaller.
-
-    Raises:
-        BadInputError: the file is none of these, broken, too large, has several
-            frames, or needs a decoder that is not there.
-        MissingExtraError: the extra `images` is not installed.
     """
     if max_side < 1:
         raise BadInputError(f"max_side is {max_side}; give a number of pixels")

