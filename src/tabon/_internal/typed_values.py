@@ -170,7 +170,7 @@ def _said(place: str, what: str) -> str:
 
 
 def _below(place: str, key: object) -> str:
-    """Return the place of what stands under a key."""
+    """Return the place of what is under a key."""
     shown = _shown(key)
     return f"{place}.{shown}" if place else shown
 

@@ -1,9 +1,8 @@
 """Drafts by the batch, through a provider's batch mode: asked once, found again by name, matched by key.
 
-A batch job may take a day, so the run must be able to die at any moment. A
-ledger beside the journal says which drafts were asked for in which job. Its
-line is on disk before a job is submitted, under a name that is chosen here and
-sent along: a job whose number was never written down is found by that name.
+A batch job may take a day, so the run must be able to die at any moment. A ledger beside the journal
+says which drafts were asked for in which job. Its line is on disk before a job is submitted, under a
+name that is sent along: a job whose number was never written down is found by that name.
 """
 
 import asyncio
@@ -271,10 +270,10 @@ class BatchRun(StoppableRun):
         self.progress.spent = self._budget.spent
         self.progress.outcomes.update(answer.outcome for answer in answers.values())
         self._count_missing(self._missing | (waiting.keys() - answers.keys()))
-        strangers = sum(key not in batch.drafts for key, _ in rows)
-        if strangers:
+        unknown = sum(key not in batch.drafts for key, _ in rows)
+        if unknown:
             raise GenerationError(
-                f"batch job {batch.job} holds {strangers} results under keys that were not asked for; the "
+                f"batch job {batch.job} holds {unknown} results under keys that were not asked for; the "
                 "others are kept. Check the job at the provider; to ask for the rest anew, remove "
                 f"{self.ledger.path}"
             )

@@ -1,10 +1,9 @@
 """The journal of drafts: append-only, on disk before it counts, found again by key.
 
-Drafts cost money and models are retired, so the journal is the artefact. One
-line is one response, with a checksum. A last line that was cut off by a kill was
-never acknowledged and is dropped on opening; a line damaged later is an error,
-and so is a file that is no journal: neither is changed. One process writes at a
-time; a lock holds the others off.
+Drafts cost money and models are retired, so the journal is the artefact. One line is one response,
+with a checksum. A last line that was cut off by a kill was never acknowledged and is dropped on
+opening; a line damaged later is an error, and so is a file that is no journal. A lock keeps other
+writers off.
 """
 
 import fcntl

@@ -82,17 +82,9 @@ def token_count(value: object) -> int | None:
 class Endpoint(Protocol):
     """Something that requests go to."""
 
-    @property
-    def model(self) -> str:
-        """Return the name it is journaled under, such as gemini:gemini-2.5-flash-lite."""
-
-    @property
-    def source(self) -> str | None:
-        """Return which server, revision or command is behind the name; None where there is only one."""
-
-    @property
-    def reach(self) -> Reach:
-        """Return where requests go; a cohort's egress policy is held against it."""
+    model: str  # the name it is journaled under, such as gemini:gemini-2.5-flash-lite
+    source: str | None  # which server, revision or command is behind the name; None if there is only one
+    reach: Reach  # where requests go; a cohort's egress policy is held against it
 
     async def close(self) -> None:
         """Let connections and processes go."""

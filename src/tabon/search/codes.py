@@ -50,7 +50,7 @@ class Sketch:
     rows: HalfMatrix  # (rows, p + 1)
 
     def of(self, queries: Matrix) -> Matrix:
-        """Return the sketches of queries, one product each, so that its company does not matter."""
+        """Return the sketches of queries, one product each, whatever else is in the batch."""
         return np.concatenate(
             [sketched(queries[number : number + 1], self.basis) for number in range(len(queries))]
         )
@@ -273,7 +273,7 @@ def workers() -> ThreadPoolExecutor:
 
 
 def _threads() -> int:
-    """Return how many threads FAISS may have, by OMP_NUM_THREADS or as this thread was told."""
+    """Return how many threads FAISS may have, by OMP_NUM_THREADS or as set for this thread."""
     return max(1, int(_faiss().omp_get_max_threads()))
 
 

@@ -1,8 +1,7 @@
 """Writes the index of one section under one distance, whole or not at all.
 
-It has the layout of a bank file. Directions come in blocks and are spooled
-to disk; in memory stay some numbers for each row (hashes, row numbers, cells),
-a sample for the cells, and a block.
+It has the layout of a bank file. Directions come in blocks and are spooled to disk; equal ones are
+stored once. In memory stay a few numbers per row, a sample for the cells, and a block.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -79,15 +78,11 @@ class _Table:
         """Begin with nothing."""
         self.hashes, self.numbers = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int32)
 
-    def __len__(self) -> int:
-        """Count the hashes."""
-        return len(self.hashes)
-
     def find(self, hashes: Hashes) -> NDArray[np.int32]:
         """Return the number of each hash; -1 where it is not there."""
-        place = np.minimum(np.searchsorted(self.hashes, hashes), max(len(self) - 1, 0))
-        if not len(self):
+        if not len(self.hashes):
             return np.full(len(hashes), -1, dtype=np.int32)
+        place = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
         return np.where(self.hashes[place] == hashes, self.numbers[place], np.int32(-1))
 
     def insert(self, hashes: Hashes, numbers: NDArray[np.int32]) -> None:
@@ -123,7 +118,7 @@ class SeenRows:
         number = np.where(same, number, np.where(own, fresh[first[inverse]], fresh)).astype(np.int32)
         self._count += len(new)
         self._recent.insert(distinct[known < 0], fresh[first[known < 0]])
-        if len(self._recent) > RECENT:
+        if len(self._recent.hashes) > RECENT:
             self._old.insert(self._recent.hashes, self._recent.numbers)
             self._recent = _Table()
         return number, new
@@ -151,34 +146,6 @@ def _equal(rows: HalfMatrix, others: HalfMatrix) -> NDArray[np.bool_]:
     return same
 
 
-class _Collected:
-    """Directions as they stream by: distinct ones in float16, and which bank rows have them."""
-
-    def __init__(self, open_spool: OpenSpool, dimension: int) -> None:
-        """Begin with nothing: no rows with a direction, no distinct row of each, no zero rows."""
-        self._dimension, self.rounding = dimension, 0.0
-        self._matrix, self._seen = Spool(open_spool(), "<f2"), SeenRows()
-        self.rows, self.group, self.zero = (Spool(open_spool(), "<i4") for _ in range(3))
-
-    def add(self, block: Block) -> None:
-        """Take one block."""
-        moving = ~block.moves.zero
-        directions = block.moves.directions[moving]
-        half = directions.astype(np.float16)
-        self.rows.extend(block.rows[moving])
-        self.zero.extend(block.rows[~moving])
-        group, new = self._seen.numbers_of(half, self.matrix())
-        self.group.extend(group)
-        self._matrix.extend(half[new])
-        if len(directions):
-            change = (to_single(half) - directions) @ directions[:: max(1, len(directions) // PROBED)].T
-            self.rounding = max(self.rounding, float(0.5 * np.abs(change).max()))
-
-    def matrix(self) -> HalfMatrix:
-        """Return the distinct rows so far."""
-        return self._matrix.array().reshape(-1, self._dimension)
-
-
 def write_index(  # a file has these parts
     path: Path,
     blocks: Iterable[Block],
@@ -197,13 +164,25 @@ def write_index(  # a file has these parts
         ivf_from: with more distinct rows than this, they are stored in cells.
     """
     with spools_beside(path) as open_spool, array_writer(path, INDEX) as out:
-        kept = _Collected(open_spool, dimension)
+        rows, group, zero_rows = (Spool(open_spool(), "<i4") for _ in range(3))
+        spooled, seen, rounding = Spool(open_spool(), "<f2"), SeenRows(), 0.0
         for block in blocks:
-            kept.add(block)
-        matrix = kept.matrix()
+            directions = block.moves.directions[~block.moves.zero]
+            half = directions.astype(np.float16)
+            rows.extend(block.rows[~block.moves.zero])
+            zero_rows.extend(block.rows[block.moves.zero])
+            numbers, new = seen.numbers_of(half, spooled.array().reshape(-1, dimension))
+            group.extend(numbers)
+            spooled.extend(half[new])
+            if len(directions):
+                change = (to_single(half) - directions) @ directions[:: max(1, len(directions) // PROBED)].T
+                rounding = max(rounding, float(0.5 * np.abs(change).max()))
+        matrix = spooled.array().reshape(-1, dimension)
         layout = _laid_out(matrix, open_spool) if len(matrix) > ivf_from else _Layout()
-        counts = _write_blobs(out, kept, layout)
-        measured = {"precision": PRECISION, "rounding": kept.rounding, "ivf": layout.facts}
+        by_kind = {"rows": rows.array(), "zero_rows": zero_rows.array()}
+        _write_parts(out, matrix, group.array(), by_kind, layout)
+        counts = {name: len(numbers) for name, numbers in by_kind.items()} | {"distinct": len(matrix)}
+        measured = {"precision": PRECISION, "rounding": rounding, "ivf": layout.facts}
         out.finish({"format": INDEX_FORMAT, "dimension": dimension, **facts, **counts, **measured})
 
 
@@ -253,10 +232,10 @@ def _others(matrix: HalfMatrix, sketch: Sketch, queries: Matrix, held: Ids) -> I
     return others
 
 
-def _write_blobs(out: ArrayWriter, kept: _Collected, layout: _Layout) -> dict[str, int]:
-    """Write all arrays and return their counts."""
-    matrix = kept.matrix()
-    rows, group, zero = kept.rows.array(), kept.group.array(), kept.zero.array()
+def _write_parts(
+    out: ArrayWriter, matrix: HalfMatrix, group: Ids, rows: Mapping[str, Ids], layout: _Layout
+) -> None:
+    """Write all arrays: distinct rows, which of them each bank row has, and the bank rows by kind."""
     if layout.order is not None:
         place = np.empty(len(matrix), dtype=np.int64)
         place[layout.order] = np.arange(len(matrix))
@@ -265,8 +244,8 @@ def _write_blobs(out: ArrayWriter, kept: _Collected, layout: _Layout) -> dict[st
     out.add("directions", _stored(matrix, layout.order))
     out.add("copies", [copies.rows.astype("<i4")])
     out.add("starts", [copies.starts.astype("<i8")])
-    out.add("rows", [rows])
-    out.add("zero_rows", [zero])
+    for name, numbers in rows.items():
+        out.add(name, [numbers])
     if layout.sketch is not None and layout.cells is not None:
         out.add("sketches", _stored(layout.sketch.rows, layout.order))
         out.add("basis", [layout.sketch.basis.astype("<f4")])
@@ -276,7 +255,6 @@ def _write_blobs(out: ArrayWriter, kept: _Collected, layout: _Layout) -> dict[st
         out.add("codes", _stored(layout.codes.codes, layout.order))
         out.add("code_basis", [layout.codes.coder.basis.astype("<f4")])
         out.add("code_points", [layout.codes.coder.points.astype("<f4")])
-    return {"rows": len(rows), "zero_rows": len(zero), "distinct": len(matrix)}
 
 
 def _stored(matrix: NDArray[Any], order: Ids | None) -> Iterator[NDArray[Any]]:

@@ -1,10 +1,8 @@
 """A bank searched by Milvus.
 
-A collection of its own holds the directions of one section under one distance,
-with the index FLAT: every row is compared. The collection `tabon_searches` holds
-the layouts, cut into pieces, and one entry for each collection that is filled to
-the end. The entry is written last and names the collection, so a collection that
-is half there is never asked.
+A collection holds the directions of one section under one distance, with the index FLAT: every row
+is compared. The collection `tabon_searches` holds the layouts, cut into pieces, and last of all one
+entry for each collection that is filled, so a collection that is half there is never asked.
 """
 
 from collections.abc import Callable, Sequence

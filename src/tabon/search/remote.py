@@ -1,11 +1,9 @@
 """A bank searched by a server: the server pre-selects, the client measures again and proves.
 
-A service holds the distinct directions of one section under one distance, keyed
-0, 1, 2, ... in the order of the bank, and a layout that says which transitions
-share a direction. It is asked for the directions of largest inner product, a
-few more than k. Those are fetched and measured by `nearest.pair_distances`, so
-the bits are those of the exact search in memory. What was not fetched is proven
-to be farther away; where that cannot be proven, more is fetched.
+A service holds the distinct directions of one section under one distance, keyed 0, 1, 2, ... in the
+order of the bank, and a layout that says which transitions share a direction. A few more than k of
+largest inner product are fetched and measured by `nearest.pair_distances`. What was not fetched is
+proven to be farther away; if that cannot be proven, more is fetched.
 """
 
 import json
@@ -91,9 +89,7 @@ class Layout:
 class Service(Protocol):
     """What a server must be able to do; every call may raise a SearchServiceError."""
 
-    @property
-    def place(self) -> str:
-        """Return the server's kind, host and port, for messages; never a password."""
+    place: str  # the server's kind, host and port, for messages; never a password
 
     def find(self, name: str) -> Filled | None:
         """Return what was filled under this name, to the end; None where nothing was."""
@@ -244,29 +240,22 @@ class RemoteIndex:
         distances = np.empty((len(queries), k))
         rows = np.empty((len(queries), k), dtype=np.int64)
         for start in range(0, len(queries), QUERIES_AT_ONCE):
-            block = slice(start, start + QUERIES_AT_ONCE)
-            asked = np.ascontiguousarray(queries[block], dtype=np.float32)
-            distances[block], rows[block] = self._search_block(asked, k)
+            left = np.arange(start, min(start + QUERIES_AT_ONCE, len(queries)))
+            limit = min(self._filled.rows, k + EXTRA)
+            while len(left):  # ask for more and more until nothing nearer can be left out
+                asked = np.ascontiguousarray(queries[left], dtype=np.float32)
+                if limit > MOST_CANDIDATES:
+                    found, keys = self._read_all(asked, min(k, self._filled.rows))
+                    bound = np.full(len(left), np.inf)
+                else:
+                    found, keys, bound = _patiently(partial(self._candidates, asked, limit), self._patience_s)
+                for place, near, of in zip(left, found, keys, strict=True):
+                    _, distance, row = self._copies.spread(of, near, of)
+                    order = np.lexsort((row, distance))[:k]  # nearest first, ties by row
+                    distances[place], rows[place] = distance[order], row[order]
+                left = left[bound <= distances[left, -1]]
+                limit = min(self._filled.rows, 2 * limit)
         return Neighbours(distances, rows)
-
-    def _search_block(self, queries: Matrix, k: int) -> tuple[Distances, Ids]:
-        """Ask for more and more candidates until nothing nearer can be left out."""
-        distances, rows = np.empty((len(queries), k)), np.empty((len(queries), k), dtype=np.int64)
-        left, limit = np.arange(len(queries)), min(self._filled.rows, k + EXTRA)
-        while len(left):
-            asked = queries[left]
-            if limit > MOST_CANDIDATES:
-                found, keys = self._read_all(asked, min(k, self._filled.rows))
-                bound = np.full(len(left), np.inf)
-            else:
-                found, keys, bound = _patiently(partial(self._candidates, asked, limit), self._patience_s)
-            for place, near, of in zip(left, found, keys, strict=True):
-                _, distance, row = self._copies.spread(of, near, of)
-                order = np.lexsort((row, distance))[:k]  # nearest first, ties by row
-                distances[place], rows[place] = distance[order], row[order]
-            left = left[bound <= distances[left, -1]]
-            limit = min(self._filled.rows, 2 * limit)
-        return distances, rows
 
     def _candidates(self, queries: Matrix, limit: int) -> tuple[Distances, Ids, Distances]:
         """Return distances and keys of the best, and the least distance that any other row has."""

@@ -20,7 +20,7 @@ It ends when its input ends. What goes wrong, and what becomes of it:
 * a command that is silent for `timeout` seconds while requests wait is killed, the
   same way; a slow command that answers one request after the other is not;
 * standard error goes nowhere, and neither an answer nor the text of an error, which
-  may quote the report, stands in a message: an error of one word does.
+  may quote the report, is in a message: an error of one word is.
 """
 
 import asyncio
@@ -217,7 +217,9 @@ class CommandGenerator:
         if timeout <= 0:
             raise BadInputError(f"timeout is {timeout} s; give more than 0")
         self.model = f"command:{name}"
-        self.source = sha256("\0".join(argv).encode("utf-8", "surrogateescape")).hexdigest()  # may hold a key
+        self.source: str | None = sha256(
+            "\0".join(argv).encode("utf-8", "surrogateescape")
+        ).hexdigest()  # may hold a key
         self._argv = tuple(argv)
         self._timeout = timeout
         self._numbers = count(1)

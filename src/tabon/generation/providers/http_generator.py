@@ -131,7 +131,7 @@ async def exchange(
 ) -> tuple[R | None, Any]:
     """Make one call; return what `read` makes of its result and response, and the response.
 
-    None stands for a result that cannot be read, or that is no answer.
+    None is a result that cannot be read, or that is no answer.
 
     Raises:
         TryAgainError: nothing came back in time.

@@ -1,11 +1,10 @@
 """Vision-language models in this process, through transformers.
 
-A draft is drawn by the request alone: every row of a batch has a random
-generator of its own, seeded with the request's seed, and the sampling settings
-that a model folder may carry (top-k, repetition penalty, beams) are set aside.
-One thread draws. With `batch` above 1, waiting requests that ask the same thing
-with other seeds (the K drafts of one visit) go through the model together; a
-batch always has exactly that many rows, because its shape decides the last bits.
+A draft is drawn by the request alone: every row of a batch has a random generator of its own, and
+the sampling settings that a model folder may carry (top-k, repetition penalty, beams) are set aside.
+One thread draws. With `batch` above 1, waiting requests that differ in the seed alone (the K drafts
+of one visit) go through the model together; a batch always has exactly that many rows, because its
+shape decides the last bits.
 """
 
 import asyncio
@@ -44,7 +43,7 @@ class SeededRows:
     """Draw the next token of each row with the row's own generator (a logits processor)."""
 
     def __init__(self, seeds: Sequence[int], parameters: Parameters) -> None:
-        """Seed one generator a row."""
+        """Seed one generator per row."""
         self._torch = require("torch", extra=EXTRA, feature="torch")
         self._rows = [self._torch.Generator().manual_seed(seed % 2**63) for seed in seeds]
         self._parameters = parameters
@@ -53,19 +52,19 @@ class SeededRows:
         """Leave only the drawn token possible, so that greedy decoding takes it."""
         del input_ids
         chances = self._torch.softmax(scores.detach().float().cpu() / self._parameters.temperature, dim=-1)
-        drawn = [self._draw(row, generator) for row, generator in zip(chances, self._rows, strict=True)]
+        drawn = []
+        for row, generator in zip(chances, self._rows, strict=True):
+            if (
+                self._parameters.top_p < 1.0
+            ):  # only the fewest likeliest tokens that hold so much of the chance
+                ordered, places = row.sort(descending=True, stable=True)
+                beyond = ordered.cumsum(0) - ordered >= self._parameters.top_p
+                beyond[0] = False
+                row = row.index_fill(0, places[beyond], 0.0)  # noqa: PLW2901
+            drawn.append(int(self._torch.multinomial(row, 1, generator=generator)))
         forced = self._torch.full_like(scores, -float("inf"))
         forced[range(len(drawn)), drawn] = 0.0
         return forced
-
-    def _draw(self, chances: Any, generator: Any) -> int:  # noqa: ANN401
-        """Draw from the fewest likeliest tokens that hold `top_p` of the chance."""
-        if self._parameters.top_p < 1.0:
-            ordered, places = chances.sort(descending=True, stable=True)
-            beyond = ordered.cumsum(0) - ordered >= self._parameters.top_p
-            beyond[0] = False
-            chances = chances.index_fill(0, places[beyond], 0.0)
-        return int(self._torch.multinomial(chances, 1, generator=generator))
 
 
 def draw(local: LocalModel, requests: Sequence[Request], *, rows: int) -> list[Answer]:
@@ -114,7 +113,7 @@ def _answer(local: LocalModel, tokens: list[int], *, input_tokens: int) -> Answe
 
 @dataclass(slots=True, eq=False)
 class _Ticket:
-    """A request in line, and its answer once it is there."""
+    """A waiting request, and its answer once it is there."""
 
     request: Request
     answer: Answer | None = None
