@@ -187,7 +187,7 @@ class Run(StoppableRun):
         """Take the parts; nothing is asked yet."""
         super().__init__(limits, budget)
         self._generator, self._journal, self._budget, self._limits = generator, journal, budget, limits
-        self._writer = _Writer(journal)
+        self._lines: asyncio.Queue[tuple[bytes, asyncio.Future[None]] | None] = asyncio.Queue()
         self._gap = 0.0 if limits.per_minute is None else 60.0 / limits.per_minute
         self._next_turn = 0.0
         self._refused = 0
@@ -197,12 +197,13 @@ class Run(StoppableRun):
         self, tasks: Iterator[Task], on_progress: Callable[[Progress], None] | None = None
     ) -> Progress:
         """Generate every draft that the journal lacks."""
-        writer = asyncio.create_task(self._writer.run())
+        writer = asyncio.create_task(self._write())
         try:
             work = [self._work(tasks, on_progress) for _ in range(self._limits.concurrency)]
             ends = await asyncio.gather(*work, return_exceptions=True)
         finally:
-            await self._writer.finish(writer)
+            self._lines.put_nowait(None)
+            await writer
         for failure in filter(None, ends):
             raise failure
         return self.progress
@@ -258,50 +259,30 @@ class Run(StoppableRun):
             return
         cost = self._budget.settle(reserved, self._budget.price.cost(answer))
         time = datetime.now(UTC).isoformat(timespec="seconds")
-        await self._writer.keep(draft_line(task.key, answer, cost=cost, time=time))
+        kept = asyncio.get_running_loop().create_future()
+        self._lines.put_nowait((draft_line(task.key, answer, cost=cost, time=time), kept))
+        await kept
         self._refused = 0
         self.progress.kept += 1
         self.progress.spent = self._budget.spent
         self.progress.outcomes[answer.outcome] += 1
 
-
-class _Writer:
-    """Writes lines that wait together with one sync, and tells each when it is on disk."""
-
-    def __init__(self, journal: Journal) -> None:
-        """Start with nothing waiting."""
-        self._journal = journal
-        self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
-        self._wake = asyncio.Event()
-        self._done = False
-
-    async def keep(self, line: bytes) -> None:
-        """Return when the line is on disk."""
-        kept = asyncio.get_running_loop().create_future()
-        self._waiting.append((line, kept))
-        self._wake.set()
-        await kept
-
-    async def run(self) -> None:
-        """Write what waits, and wake those who wait for it, until finished."""
-        while not (self._done and not self._waiting):
-            await self._wake.wait()
-            self._wake.clear()
-            batch, self._waiting = self._waiting, []
+    async def _write(self) -> None:
+        """Write lines that wait together with one sync, and wake those who wait, until None comes."""
+        batch: list[tuple[bytes, asyncio.Future[None]] | None] = []
+        while None not in batch:
+            batch = [await self._lines.get()]
+            while not self._lines.empty():
+                batch.append(self._lines.get_nowait())
+            waiting = [pair for pair in batch if pair is not None]
             failure: Exception | None = None
             try:
-                if batch:
-                    await asyncio.to_thread(self._journal.append, [line for line, _ in batch])
+                if waiting:
+                    await asyncio.to_thread(self._journal.append, [line for line, _ in waiting])
             except Exception as error:  # noqa: BLE001  # whoever waits raises it
                 failure = error
-            for kept in (kept for _, kept in batch if not kept.done()):
+            for kept in (kept for _, kept in waiting if not kept.done()):
                 if failure is None:
                     kept.set_result(None)
                 else:
                     kept.set_exception(failure)
-
-    async def finish(self, running: "asyncio.Task[None]") -> None:
-        """Write the rest and end."""
-        self._done = True
-        self._wake.set()
-        await running

@@ -7,7 +7,6 @@ memory; numpy gives the same rows without it.
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -139,48 +138,36 @@ def best(queries: Matrix, rows: HalfMatrix, runs: Sequence[Run], width: int) -> 
     cuts = np.linspace(0, len(runs), threads + 1).astype(int)
     shares = [runs[start:stop] for start, stop in pairwise(cuts)]
     codes = np.asarray(rows).view(np.uint8)
-    with ExitStack() as stack, ThreadPoolExecutor(threads) as pool:
-        scanners = [stack.enter_context(_scanners(faiss, queries)) for _ in shares]
-        found = list(pool.map(partial(_best_of_share, faiss, codes, width), shares, scanners))
+    with ThreadPoolExecutor(threads) as pool:
+        found = list(pool.map(partial(_best_of_share, faiss, queries, codes, width), shares))
     return np.stack([one for one, _ in found]), np.stack([one for _, one in found])
 
 
 def _best_of_share(
     faiss: Any,  # noqa: ANN401  # the module
+    queries: Matrix,
     codes: NDArray[np.uint8],
     width: int,
     runs: Sequence[Run],
-    scanners: list[Any],
 ) -> tuple[Matrix, Ids]:
-    """Let FAISS look at runs of rows where they lie, one run after another, each by all its queries."""
-    similarity = np.full((len(scanners), width), -np.inf, dtype=np.float32)
-    label = np.full((len(scanners), width), -1, dtype=np.int64)
+    """Let FAISS look at runs of rows in place, one run after another, each by all its queries."""
+    similarity = np.full((len(queries), width), -np.inf, dtype=np.float32)
+    label = np.full((len(queries), width), -1, dtype=np.int64)
     heaps = [tuple(map(faiss.swig_ptr, pair)) for pair in zip(similarity, label, strict=True)]
-    for number, run in enumerate(runs):
-        first, count = faiss.swig_ptr(codes[run.start : run.stop]), run.stop - run.start
-        for query in run.queries:
-            scanners[query].set_list(number, 0.0)
-            scanners[query].scan_codes(count, first, None, *heaps[query], width)
+    quantizer = faiss.ScalarQuantizer(queries.shape[1], faiss.ScalarQuantizer.QT_fp16)
+    settings = faiss.METRIC_INNER_PRODUCT, None, True, None, False
+    scanners = [quantizer.select_InvertedListScanner(*settings) for _ in queries]
+    try:
+        for scanner, query in zip(scanners, queries, strict=True):
+            scanner.set_query(faiss.swig_ptr(query))
+        for number, run in enumerate(runs):
+            first, count = faiss.swig_ptr(codes[run.start : run.stop]), run.stop - run.start
+            for place in run.queries:
+                scanners[place].set_list(number, 0.0)
+                scanners[place].scan_codes(count, first, None, *heaps[place], width)
+    finally:
+        for scanner in scanners:  # by hand: handing them to Python with `thisown` breaks FAISS's types
+            faiss.InvertedListScanner.__swig_destroy__(scanner)
     starts = np.array([run.start for run in runs], dtype=np.int64)
     row = starts[label >> LOW_BITS] + (label & ((1 << LOW_BITS) - 1))
     return similarity, np.where(label < 0, -1, row)
-
-
-@contextmanager
-def _scanners(faiss: Any, queries: Matrix) -> Iterator[list[Any]]:  # noqa: ANN401  # FAISS has no types
-    """Give FAISS's scanners of float16 codes, one for each query.
-
-    They are freed by hand: handing them to Python with `thisown` breaks FAISS's types.
-    """
-    quantizer = faiss.ScalarQuantizer(queries.shape[1], faiss.ScalarQuantizer.QT_fp16)
-    made = [
-        quantizer.select_InvertedListScanner(faiss.METRIC_INNER_PRODUCT, None, True, None, False)
-        for _ in queries
-    ]
-    try:
-        for scanner, query in zip(made, queries, strict=True):
-            scanner.set_query(faiss.swig_ptr(query))
-        yield made
-    finally:
-        for scanner in made:
-            faiss.InvertedListScanner.__swig_destroy__(scanner)

@@ -217,9 +217,8 @@ class CommandGenerator:
         if timeout <= 0:
             raise BadInputError(f"timeout is {timeout} s; give more than 0")
         self.model = f"command:{name}"
-        self.source: str | None = sha256(
-            "\0".join(argv).encode("utf-8", "surrogateescape")
-        ).hexdigest()  # may hold a key
+        words = "\0".join(argv).encode("utf-8", "surrogateescape")
+        self.source: str | None = sha256(words).hexdigest()  # they may hold a key
         self._argv = tuple(argv)
         self._timeout = timeout
         self._numbers = count(1)

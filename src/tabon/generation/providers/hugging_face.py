@@ -54,9 +54,7 @@ class SeededRows:
         chances = self._torch.softmax(scores.detach().float().cpu() / self._parameters.temperature, dim=-1)
         drawn = []
         for row, generator in zip(chances, self._rows, strict=True):
-            if (
-                self._parameters.top_p < 1.0
-            ):  # only the fewest likeliest tokens that hold so much of the chance
+            if self._parameters.top_p < 1.0:  # the fewest likeliest tokens that hold so much of the chance
                 ordered, places = row.sort(descending=True, stable=True)
                 beyond = ordered.cumsum(0) - ordered >= self._parameters.top_p
                 beyond[0] = False
