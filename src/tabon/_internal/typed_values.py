@@ -45,7 +45,7 @@ def read_typed(kind: type[T], path: Path, *, form: str, what: str, hint: str) ->
         path: the file.
         form: what its key "format" must say.
         what: the file's name in sentences, "results file".
-        hint: what to do where the file is not whole, "evaluate again".
+        hint: what to do if the file is not whole, "evaluate again".
     """
     try:
         record = json.loads(path.read_bytes())

@@ -212,7 +212,7 @@ class BatchRun(StoppableRun):
         self.ledger.write(batch.intent())
 
         async def submit(attempt: int) -> str:
-            """Submit; a second time only where the first did not come through."""
+            """Submit; a second time only if the first did not come through."""
             found = await self._provider.find(batch.name) if attempt > 1 else None
             return found or await self._provider.submit(batch.name, requests)
 

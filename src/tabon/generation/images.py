@@ -5,7 +5,7 @@ file is read by the tags that say how its pixels look, never by those that say
 whose they are, and a PNG or JPEG with anything beside its pixels is written anew.
 
     8-bit PNG or JPEG that fits and is bare ─▶ as it is
-    anything else ─▶ 8-bit gray ─▶ resized where it is too large ─▶ PNG
+    anything else ─▶ 8-bit gray ─▶ resized if it is too large ─▶ PNG
 """
 
 import re
@@ -100,7 +100,7 @@ def _check_shape(path: Path, width: int, height: int, frames: int) -> None:
 
 
 def _encode_picture(data: bytes, path: Path, max_side: int) -> EncodedImage:
-    """Encode a PNG or a JPEG, with these two decoders alone: as it is where nothing speaks against it."""
+    """Encode a PNG or a JPEG, with these two decoders alone: as it is if nothing speaks against it."""
     operations = require("PIL.ImageOps", extra="images", feature="reading images")
     name = "Png" if data.startswith(_PNG) else "Jpeg"
     plugin = require(f"PIL.{name}ImagePlugin", extra="images", feature="reading images")
@@ -243,7 +243,7 @@ def _to_gray(values: Values, black: float, white: float) -> Gray:
 
 
 def _encode_gray(gray: Gray, max_side: int) -> EncodedImage:
-    """Write 8-bit gray as PNG, smaller where it is too large."""
+    """Write 8-bit gray as PNG, smaller if it is too large."""
     pillow = require("PIL.Image", extra="images", feature="reading images")
     height, width = gray.shape
     image = pillow.frombytes("L", (width, height), gray.tobytes())  # a new one: it has no metadata

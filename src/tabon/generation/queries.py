@@ -128,7 +128,7 @@ def _in_order(study: str, drafts: Sequence[Draft]) -> list[Draft]:
 
 
 def _the_one(study: str, key: str, drafts: Sequence[Draft], wanted: str | None) -> str | None:
-    """Return the model or prompt of a study's drafts; None where there are no drafts."""
+    """Return the model or prompt of a study's drafts; None if there are no drafts."""
     names = {str(draft[key]) for draft in drafts} | ({wanted} if wanted is not None else set())
     if len(names) > 1:
         several = ", ".join(sorted(names))

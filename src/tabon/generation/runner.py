@@ -36,7 +36,7 @@ class Price:
             )
 
     def cost(self, answer: Answer) -> float | None:
-        """Return what an answer cost; None where the provider did not say how long it was."""
+        """Return what an answer cost; None if the provider did not say how long it was."""
         if answer.input_tokens is None or answer.output_tokens is None:
             return None
         return (answer.input_tokens * self.input + answer.output_tokens * self.output) / MILLION
@@ -74,7 +74,7 @@ class Budget:
         self._promised = self._dearest = 0.0
 
     def reserve(self, request: Request) -> float | None:
-        """Promise the most that a request may cost; None where the cap would be passed.
+        """Promise the most that a request may cost; None if the cap would be passed.
 
         An answer that cost more than its estimate raises all later estimates.
         """
@@ -147,7 +147,7 @@ class Progress:
 
 
 class StoppableRun:
-    """What every run has: its progress, a way to stop it, and calls that are made again where that helps."""
+    """What every run has: its progress, a way to stop it, and calls that are made again if that helps."""
 
     def __init__(self, patience: Patience, budget: Budget) -> None:
         """Take the limits; nothing is asked yet."""
@@ -160,7 +160,7 @@ class StoppableRun:
         self._stopping.set()
 
     async def _patiently(self, call: Callable[[int], Awaitable[T]]) -> T:
-        """Call, and call again where that helps; a provider that is away for long stops the run."""
+        """Call, and call again if that helps; a provider that is away for long stops the run."""
 
         def again(error: Exception) -> bool:
             """Say whether another attempt may help."""

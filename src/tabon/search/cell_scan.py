@@ -79,7 +79,7 @@ def to_single(rows: HalfMatrix) -> Matrix:
 
 
 def lower_bounds(query: Ids, similarity: Matrix, queries: int, k: int) -> Matrix:
-    """Return the k-th largest similarity of each query, 1 at most; minus infinity where there are fewer.
+    """Return the k-th largest similarity of each query, 1 at most; minus infinity if there are fewer.
 
     Stored rows may be a little longer than 1. Whatever is above 1 has distance 0, so all of it ties.
     """
@@ -132,7 +132,7 @@ def faiss_scan(queries: Matrix, rows: HalfMatrix, runs: Sequence[Run], k: int) -
 
 
 def best(queries: Matrix, rows: HalfMatrix, runs: Sequence[Run], width: int) -> tuple[Matrix, Ids]:
-    """Return the best similarities and their rows, (threads, queries, width); row -1 where there is none."""
+    """Return the best similarities and their rows, (threads, queries, width); row -1 if there is none."""
     faiss = require("faiss", extra="faiss", feature="the FAISS search")
     threads = max(1, min(faiss.omp_get_max_threads(), len(runs)))
     cuts = np.linspace(0, len(runs), threads + 1).astype(int)

@@ -36,7 +36,7 @@ POINTS = 2**BITS  # that stand for two coordinates
 FEWEST = 64 * POINTS  # rows that points are learnt from
 FEWEST_AXES = 4
 KEPT = 1024  # rows that a query measures
-PARTS = 8  # of the cells, where memory is short
+PARTS = 8  # of the cells, if memory is short
 ROUNDS = 10
 SEED = 0
 CodeRows = NDArray[np.uint8]
@@ -76,7 +76,7 @@ class Sketch:
 
 
 def _near(query: Matrix, rows: HalfMatrix, bounds: Matrix, place: Ids, k: int) -> Ids | None:
-    """Return the rows that can be among the k nearest; None where the scan may have dropped one of them."""
+    """Return the rows that can be among the k nearest; None if the scan may have dropped one of them."""
     there = place >= 0
     order = np.argsort(-bounds[there], kind="stable")
     bound, row = bounds[there][order], place[there][order]
@@ -99,7 +99,7 @@ def within_reach(query: Matrix, named: Ids, rows: HalfMatrix, k: int) -> Ids:
 
 
 def kth_largest(similarity: Matrix, k: int) -> np.float32:
-    """Return the k-th largest similarity, 1 at most; minus infinity where there are fewer.
+    """Return the k-th largest similarity, 1 at most; minus infinity if there are fewer.
 
     >>> float(kth_largest(np.array([0.5, 2.0, 0.25], dtype=np.float32), 2))
     0.5
@@ -236,7 +236,7 @@ class Codes:
 
 
 def _side_by_side(cells: Sequence[Ids]) -> Ids:
-    """Return the cells of each query in a row, -1 where there are no more."""
+    """Return the cells of each query in a row, -1 if there are no more."""
     looked = np.full((len(cells), max(map(len, cells))), -1, dtype=np.int64)
     for own, numbers in zip(looked, cells, strict=True):
         own[: len(numbers)] = numbers

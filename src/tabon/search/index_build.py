@@ -79,7 +79,7 @@ class _Table:
         self.hashes, self.numbers = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int32)
 
     def find(self, hashes: Hashes) -> NDArray[np.int32]:
-        """Return the number of each hash; -1 where it is not there."""
+        """Return the number of each hash; -1 if it is not there."""
         if not len(self.hashes):
             return np.full(len(hashes), -1, dtype=np.int32)
         place = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)

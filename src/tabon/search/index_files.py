@@ -1,4 +1,4 @@
-"""`index:FOLDER`: a bank's directions in float16 on this machine's disk, in cells where there are many.
+"""`index:FOLDER`: a bank's directions in float16 on this machine's disk, in cells if there are many.
 
 `index:FOLDER?ivf=always` stores cells however few rows there are, `?ivf=never`
 stores none; a search with `?ivf=never` looks at all rows though there are cells.
@@ -187,7 +187,7 @@ def read_index(path: Path, *, verify: bool, in_memory: bool = False) -> BankFile
 
 
 def index_from(file: BankFile, *, use_cells: bool) -> HalfIndex | None:
-    """Return what searches a file's rows; None where no row has a direction."""
+    """Return what searches a file's rows; None if no row has a direction."""
     arrays, ivf = file.arrays, file.facts["ivf"]
     if not len(arrays["directions"]):
         return None

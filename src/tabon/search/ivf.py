@@ -61,7 +61,7 @@ class Cells:
         return cast("Matrix", similarity.max() - similarity)
 
     def nearest(self, queries: Matrix, k: int) -> list[Ids]:
-        """Return the cells that each query looks at; more where these hold under k rows."""
+        """Return the cells that each query looks at; more if these hold under k rows."""
         return [self.near(query, k) for query in queries]
 
     def reach(self, behind: Matrix) -> np.float32:

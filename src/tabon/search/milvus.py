@@ -74,7 +74,7 @@ class MilvusService:
         self._lock = RLock()
 
     def find(self, name: str) -> Filled | None:
-        """Return what was filled under this name, to the end; None where nothing was."""
+        """Return what was filled under this name, to the end; None if nothing was."""
         with self._connection() as client:
             if not client.has_collection(FILLED_COLLECTION, timeout=ASK_TIMEOUT_S):
                 return None

@@ -52,7 +52,7 @@ class PgvectorService:
         self._lock = RLock()
 
     def find(self, name: str) -> Filled | None:
-        """Return what was filled under this name; None where nothing was."""
+        """Return what was filled under this name; None if nothing was."""
         with self._cursor() as cursor:
             if not _exists(cursor, FILLED_TABLE):
                 return None

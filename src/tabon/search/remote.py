@@ -32,7 +32,7 @@ PATIENCE_S = 30.0  # how long a lost server is asked again
 FILL_ROWS = 4096  # transitions worked out at once while filling
 QUERIES_AT_ONCE = 64
 EXTRA = 8  # candidates asked for beyond k
-MOST_CANDIDATES = 1024  # where this many prove nothing, every row is read
+MOST_CANDIDATES = 1024  # if this many prove nothing, every row is read
 BYTES_AT_ONCE = 8 << 20
 
 Checks = NDArray[np.uint32]
@@ -60,7 +60,7 @@ class Filled:
 
     @classmethod
     def from_text(cls, text: str) -> "Filled | None":
-        """Read the facts; None where another version of tabon wrote them."""
+        """Read the facts; None if another version of tabon wrote them."""
         facts = json.loads(text)
         return cls(**facts) if facts.get("format") == FORMAT else None
 
@@ -69,7 +69,7 @@ class Filled:
 class Layout:
     """Which direction each transition of a section has, and a checksum of each direction."""
 
-    numbers: Ids  # for each transition that has the section; -1 where it is zero
+    numbers: Ids  # for each transition that has the section; -1 if it is zero
     checks: Checks  # crc32 of each distinct direction
 
     def as_bytes(self) -> bytes:
@@ -92,7 +92,7 @@ class Service(Protocol):
     place: str  # the server's kind, host and port, for messages; never a password
 
     def find(self, name: str) -> Filled | None:
-        """Return what was filled under this name, to the end; None where nothing was."""
+        """Return what was filled under this name, to the end; None if nothing was."""
 
     def layout(self, name: str, filled: Filled) -> bytes:
         """Return the bytes of a layout."""

@@ -239,7 +239,7 @@ class CommandGenerator:
         finally:
             child.waiting.pop(number, None)
             if not future.cancel() and not future.cancelled():
-                future.exception()  # seen, even where another error was first
+                future.exception()  # seen, even if another error was first
         self._starts = 0
         return answer_from(record, model=self.model)
 

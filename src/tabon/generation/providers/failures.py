@@ -104,7 +104,7 @@ def settle(provider: Provider, response: Any) -> Answer:  # noqa: ANN401  # an h
 
 
 def body_of(response: Any) -> Any:  # noqa: ANN401  # an httpx2.Response, and whatever JSON it holds
-    """Return the body as JSON, as text where it is not JSON, or None where it was never read."""
+    """Return the body as JSON, as text if it is not JSON, or None if it was never read."""
     try:
         text = response.text
     except RuntimeError:  # httpx2.ResponseNotRead: the body did not come or could not be decoded
@@ -170,7 +170,7 @@ def _seconds(text: str) -> float | None:
 
 
 def outcome_of(reason: str | None, text: str, meanings: Mapping[str, Outcome]) -> Outcome:
-    """Say what a finish reason makes of an answer; an unknown one counts where there is text.
+    """Say what a finish reason makes of an answer; an unknown one counts if there is text.
 
     >>> outcome_of("stop", " ", {"stop": "ok"}), outcome_of("odd", "", {}), outcome_of("odd", "text", {})
     ('empty', 'malformed', 'ok')
