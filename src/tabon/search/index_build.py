@@ -93,7 +93,7 @@ class _Table:
 
 
 class SeenRows:
-    """Numbers of distinct rows in the order in which they came."""
+    """Numbers of distinct rows in the order in which they came: found by hashes, confirmed by their bytes."""
 
     def __init__(self) -> None:
         """Begin with nothing."""

@@ -214,7 +214,7 @@ def direction_blocks(bank: TransitionBank, section: Section, distance: str) -> I
 
 
 def check_index(file: BankFile) -> None:
-    """Refuse a file that cannot be an index, whatever its sums say."""
+    """Refuse a file that cannot be an index, whatever its sums say; scans miss rows not of length 1."""
     if (place := misfit(file.facts, FACTS, "facts")) is not None:
         raise INDEX.damaged(file.place, f"its {place} is not what it should be")
     ivf = file.facts["ivf"]
