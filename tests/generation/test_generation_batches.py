@@ -311,7 +311,7 @@ def test_a_ledger_cut_at_any_byte_recovers(tmp_path):
             ledger = Ledger(path)
             whole = data[: cut + 1].count(b"\n")  # a lost newline loses no line
             assert path.read_bytes() == b"".join(data.splitlines(keepends=True)[:whole])
-            assert len(ledger.open) == (1 if whole in {1, 2} else 0)
+            assert len(ledger) == (1 if whole in {1, 2} else 0)
             assert all((batch.job is not None) == (whole == 2) for batch in ledger.open.values())
             ledger.close()
         for whole in range(4):  # and a whole run from each of the four

@@ -74,6 +74,10 @@ class Ledger(RecordFile):
         digests = {key.digest()} | ({key.old_digest()} if key.source is None else set())
         return any(not digests.isdisjoint(batch.drafts) for batch in self.open.values())
 
+    def __len__(self) -> int:
+        """Count the open jobs."""
+        return len(self.open)
+
     def write(self, record: Mapping[str, Any]) -> None:
         """Write one line; when this returns it is on disk."""
         self.append([record_line(record)])
