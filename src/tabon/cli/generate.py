@@ -16,12 +16,11 @@ from tabon.cli.shared_options import reports_errors, takes, tell
 from tabon.errors import BadInputError
 from tabon.generation.batches import BatchLimits, BatchRun
 from tabon.generation.journal import Journal, Kept, RecordFile, read_journal
-from tabon.generation.prices import FREE, Budget, Price, read_price
 from tabon.generation.prompts import get_prompt
 from tabon.generation.protocol import Endpoint, Parameters
 from tabon.generation.providers.command import words_of
 from tabon.generation.providers.names import KEY_VARIABLES, ModelOptions, make_batch, make_generator
-from tabon.generation.runner import Limits, Progress, Run, Task
+from tabon.generation.runner import FREE, Budget, Limits, Price, Progress, Run, Task, read_price
 from tabon.generation.tasks import Asking, check_egress, count_studies, tasks
 
 
