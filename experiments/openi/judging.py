@@ -16,8 +16,7 @@ from tabon.evaluation.evaluate import seeded_picks
 from tabon.evaluation.picks import NOTHING
 from tabon.evaluation.results import Cell, Results
 from tabon.metrics import Metric, load_metric
-from tabon.metrics.protocol import Pair, Score, Statistics, mean_of
-from tabon.metrics.store import MeasurementStore
+from tabon.metrics.protocol import MeasurementStore, Pair, Score, Statistics, mean_of
 from tabon.text.reports import SECTIONS, Section
 
 FACTS = "facts-f1"

@@ -11,7 +11,7 @@ import pytest
 from openi import openi_sections
 from tabon.errors import BadInputError, MetricUnavailableError
 from tabon.metrics import Pair, chexbert, load_metric
-from tabon.metrics.models.weights import digest, load_tensors
+from tabon.metrics.models.bert import digest, load_tensors
 from tiny_metric_models import bert_backbone, tiny_chexbert
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "chexbert.json").read_text(encoding="utf-8"))

@@ -8,8 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon.evaluation.cases import PARTS, Case, Part, states
-from tabon.metrics.protocol import Metric, Pair, Score, Statistics, mean_of
-from tabon.metrics.store import MeasurementStore, Progress, measure_pairs
+from tabon.metrics.protocol import (
+    MeasurementStore,
+    Metric,
+    Pair,
+    Progress,
+    Score,
+    Statistics,
+    mean_of,
+    measure_pairs,
+)
 from tabon.text.reports import SECTIONS, Section
 
 STATE = "state-f1"

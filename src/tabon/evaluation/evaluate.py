@@ -16,8 +16,7 @@ from tabon.evaluation.draft_scores import Measured, measured_parts
 from tabon.evaluation.picks import NOTHING, Picks
 from tabon.evaluation.results import MEAN_RUN, Cell, Results, Run
 from tabon.evaluation.statistics import benjamini_hochberg, holm, patient_rows
-from tabon.metrics.protocol import Metric
-from tabon.metrics.store import MeasurementStore
+from tabon.metrics.protocol import MeasurementStore, Metric
 
 OnProgress = Callable[[str], None]  # a progress callback
 

@@ -20,15 +20,17 @@ from numpy.typing import NDArray
 
 from tabon._internal.extras import require
 from tabon.errors import MetricUnavailableError
-from tabon.metrics.models.bert_encoder import (
+from tabon.metrics.models.bert import (
+    EXTRA,
+    digest,
     encode_rows,
+    find_folder,
     load_config,
     load_encoder,
     load_tokenizer,
     on_one_thread_each,
     tokenizer_files,
 )
-from tabon.metrics.models.weights import EXTRA, digest, find_folder
 from tabon.metrics.protocol import Pair, Score, Statistics, mean_of
 
 REPOSITORY = "FacebookAI/roberta-large"
@@ -110,10 +112,6 @@ class BertScore:
         self._longest = min(self._tokenizer.model_max_length, _positions(config))
         config.num_hidden_layers = self.recipe.layer
         self._model = load_encoder(folder, config)
-        self.signature = self._signed(folder, named)
-
-    def _signed(self, folder: Path, named: str) -> str:
-        """Write down all that changes the numbers."""
         parts = (
             f"model:{named}",
             f"weights:{digest(folder / WEIGHTS)}",
@@ -125,7 +123,7 @@ class BertScore:
             "empty:0",
             *(f"{package}:{version(package)}" for package in ("transformers", "torch")),
         )
-        return "|".join((self.name, *parts))
+        self.signature = "|".join((self.name, *parts))
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
         """Return precision, recall and F1 of each pair; each distinct text is embedded once."""
@@ -162,13 +160,13 @@ class BertScore:
 
 def _matched(baseline: Sequence[float] | None, couple: tuple[Embedded, Embedded]) -> Statistics:
     """Match greedily; markers of beginning and end can be matched but do not count themselves."""
-    (reference, told), (candidate, said) = couple
-    if not told.any() or not said.any():
+    (reference, theirs), (candidate, ours) = couple
+    if not theirs.any() or not ours.any():
         return np.zeros(3)
     torch = require("torch", extra=EXTRA, feature="torch")
     cosines = (torch.from_numpy(candidate) @ torch.from_numpy(reference).T).numpy()
-    precision = float(cosines.max(axis=1)[said].mean(dtype=np.float64))
-    recall = float(cosines.max(axis=0)[told].mean(dtype=np.float64))
+    precision = float(cosines.max(axis=1)[ours].mean(dtype=np.float64))
+    recall = float(cosines.max(axis=0)[theirs].mean(dtype=np.float64))
     total = precision + recall
     raw = np.array([precision, recall, 2 * precision * recall / total if total else 0.0])
     return raw if baseline is None else rescale(raw, baseline)

@@ -2,7 +2,7 @@
 
 Labels as f1chexbert 0.0.2 gives them: an observation counts as there when its
 head says positive or uncertain, not when it says blank or negative. An empty
-text is labelled like any other (Smit et al., 2020).
+text is labelled as any other (Smit et al., 2020).
 
 Files: chexbert.pth of StanfordAIMI/RRG_scorers, whose sha256 is checked, and the
 tokenizer and config of bert-base-uncased. Or all of them in one folder.
@@ -10,7 +10,6 @@ tokenizer and config of bert-base-uncased. Or all of them in one folder.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
@@ -20,15 +19,18 @@ import numpy as np
 
 from tabon._internal.extras import require
 from tabon.errors import BadInputError, MetricUnavailableError
-from tabon.metrics.label_f1 import STATISTICS, Labels, label_scores, label_statistics
-from tabon.metrics.models.bert_encoder import (
+from tabon.metrics.labels import STATISTICS, Labels, label_scores, measure_labels
+from tabon.metrics.models.bert import (
+    EXTRA,
+    digest,
     encode_rows,
+    find_folder,
     load_config,
     load_encoder,
+    load_tensors,
     load_tokenizer,
     tokenizer_files,
 )
-from tabon.metrics.models.weights import EXTRA, digest, find_folder, load_tensors
 from tabon.metrics.protocol import Pair, Statistics
 from tabon.text.observations import OBSERVATIONS
 
@@ -45,28 +47,23 @@ CLASSES = (*[4] * 13, 2)  # "No Finding" is only there or not
 LONGEST = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
-    """Where CheXbert's parts are."""
+def find_files(model: Path | None) -> tuple[Path, Path]:
+    """Return where the weights are, and the folder of config.json and the tokenizer.
 
-    weights: Path  # chexbert.pth
-    backbone: Path  # a folder with config.json and a tokenizer
-
-
-def find_files(model: Path | None) -> Files:
-    """Return CheXbert's files: all in the folder `model`, or from the local Hub cache."""
+    All are in the folder `model`, or in the local Hub cache.
+    """
     if model is None:
         weights = find_folder(
             "chexbert", REPOSITORY, (WEIGHTS,), revision=REVISION, model=None, published=PUBLISHED
         )
         backbone = find_folder("chexbert", BACKBONE, BACKBONE_FILES, revision=BACKBONE_REVISION, model=None)
-        return Files(weights / WEIGHTS, backbone)
+        return weights / WEIGHTS, backbone
     folder = find_folder("chexbert", REPOSITORY, (WEIGHTS, "config.json"), revision=None, model=model)
     if not any((folder / name).is_file() for name in VOCABULARIES):
         raise MetricUnavailableError(
             "chexbert", f"vocab.txt is not in {folder}", f"take it from {BACKBONE} on the Hub"
         )
-    return Files(folder / WEIGHTS, folder)
+    return folder / WEIGHTS, folder
 
 
 class CheXbert:
@@ -76,26 +73,24 @@ class CheXbert:
     statistics = STATISTICS
     scores = label_scores("chexbert")
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, weights: Path, backbone: Path) -> None:
         """Load tokenizer, encoder and heads."""
         torch = require("torch", extra=EXTRA, feature="torch")
-        config = load_config(files.backbone)
-        tensors = {
-            name.removeprefix("module."): tensor for name, tensor in load_tensors(files.weights).items()
-        }
-        self._tokenizer = load_tokenizer(files.backbone)
+        config = load_config(backbone)
+        tensors = {name.removeprefix("module."): tensor for name, tensor in load_tensors(weights).items()}
+        self._tokenizer = load_tokenizer(backbone)
         self._longest = min(LONGEST, int(config.max_position_embeddings))
         inner = {name[5:]: tensor for name, tensor in tensors.items() if name.startswith("bert.")}
-        self._model = load_encoder(files.weights, config, tensors=inner)
+        self._model = load_encoder(weights, config, tensors=inner)
         self._heads = tuple(
-            torch.cat([_head(tensors, number, part, files.weights) for number in range(len(CLASSES))])
+            torch.cat([_head(tensors, number, part, weights) for number in range(len(CLASSES))])
             for part in ("weight", "bias")
         )
         self.signature = "|".join(
             (
                 self.name,
-                f"weights:{digest(files.weights)}",
-                f"tokenizer:{digest(*tokenizer_files(files.backbone))}",
+                f"weights:{digest(weights)}",
+                f"tokenizer:{digest(*tokenizer_files(backbone))}",
                 "uncertain:positive",
                 f"tokens:{self._longest}",
                 "empty:labelled",
@@ -105,17 +100,15 @@ class CheXbert:
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
         """Return hits, false alarms and misses of each pair; each distinct text is labelled once."""
-        texts = [text for pair in pairs for text in (_cleaned(pair.reference), _cleaned(pair.candidate))]
-        distinct = list(dict.fromkeys(texts))
-        row = {text: number for number, text in enumerate(distinct)}
-        labels = self.label(distinct)[[row[text] for text in texts]]
-        return label_statistics(labels[0::2], labels[1::2])
+        return measure_labels(pairs, self.label)
 
     def label(self, texts: Sequence[str]) -> Labels:
         """Return which observations each text states, (texts, 14), in the order of OBSERVATIONS."""
         if not texts:
             return np.zeros((0, len(OBSERVATIONS)), dtype=bool)
-        cleaned = [_cleaned(text) for text in texts]
+        cleaned = [
+            re.sub(r"\s+", " ", text.encode("utf-8", "replace").decode()).strip() for text in texts
+        ]  # on one line with single spaces, without lone surrogates
         ids = self._tokenizer(cleaned, truncation=True, max_length=self._longest)["input_ids"]
         logits = np.stack(encode_rows(ids, self._forward))
         heads = np.split(logits, np.cumsum(CLASSES)[:-1], axis=1)
@@ -136,11 +129,6 @@ def _head(tensors: dict[str, Any], number: int, part: str, path: Path) -> Any:  
     return tensors[name].float()
 
 
-def _cleaned(text: str) -> str:
-    """Return a text on one line with single spaces, without lone surrogates."""
-    return re.sub(r"\s+", " ", text.encode("utf-8", "replace").decode()).strip()
-
-
 def load(model: Path | None) -> CheXbert:
     """Load CheXbert from the local Hub cache, or from a folder that holds all its files."""
-    return CheXbert(find_files(model))
+    return CheXbert(*find_files(model))

@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from tabon.errors import MetricUnavailableError
-from tabon.metrics.models.dygie import FILES, KINDS, Dygie, load_dygie
-from tabon.metrics.models.dygie_spans import Entity, Graph
-from tabon.metrics.models.weights import digest, find_folder
+from tabon.metrics.models.bert import digest, find_folder
+from tabon.metrics.models.dygie import FILES, KINDS, Dygie, Entity, Graph, load_dygie
 from tabon.metrics.protocol import Pair, Score, Statistics, mean_of
 
 RULES = "radgraph-0.1.18"  # the package whose words, decoding and rewards these are

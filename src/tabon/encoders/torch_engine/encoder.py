@@ -5,30 +5,115 @@ one thread and several run side by side; on GPUs two batches are under way on
 each, so that one is being fetched while the other is worked on.
 """
 
+import math
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabon._internal.extras import require
-from tabon.encoders.batches import Batches, TokenBatch, in_order, mixed_batches
 from tabon.encoders.model_folder import load_model, reading, settings_hash, weights_hash
-from tabon.encoders.placement import PROBES, Placement, cosine_error, devices_of
-from tabon.encoders.protocol import EncoderFingerprint, Matrix
-from tabon.encoders.tokens import tokenising
-from tabon.encoders.torch_engine.forward import Forward, forward_of
+from tabon.encoders.protocol import EncoderFingerprint, Matrix, Placement, devices_of
+from tabon.encoders.tokens import (
+    Batches,
+    Groups,
+    TokenBatch,
+    cut_and_unpadded,
+    in_order,
+    mixed_batches,
+    one_length_batches,
+    tokenising,
+)
 from tabon.errors import EncoderError
 
 CPU_TOKENS, GPU_TOKENS = 384, 16_384  # in a batch
 CPU_BATCH, GPU_BATCH = 16_384, 1 << 19  # sentences that are best encoded at once
 UNDER_WAY = 2  # batches on each GPU
 TOKEN_PROCESSES = 3  # that serve GPUs
+PROBES = [
+    "The lungs are clear.",
+    "No pleural effusion or pneumothorax.",
+    "New right pleural effusion.",
+    "Stable mild cardiomegaly since the prior study.",
+    "Interval removal of the right internal jugular central venous catheter.",
+    "Patchy opacity in the left lower lobe, which may represent pneumonia or atelectasis.",
+    "Endotracheal tube tip is 4.5 cm above the carina.",
+    "Normal.",
+]
+Tensor: TypeAlias = Any  # torch.Tensor, an optional import
+WRITTEN_OUT = ("BertModel", "MPNetModel")
+
+
+class Forward(Protocol):
+    """A way to run a model."""
+
+    precision: str  # as fingerprints name it
+
+    @property
+    def batches(self) -> Batches:
+        """Return how sentences are put together for it."""
+
+    def __call__(self, ids: Tensor, groups: Groups) -> Tensor:
+        """Return one unit row a sentence."""
+
+
+def forward_of(model: Any, tokens: int, precision: str = "float32") -> Forward:  # noqa: ANN401
+    """Return the fastest way to run a model on batches of so many tokens.
+
+    It is written out where that is known, else the library's own.
+
+    Args:
+        model: a SentenceTransformer in float32, on the device where it is to run; it may be changed.
+        tokens: how many a batch has.
+        precision: what it is run in.
+    """
+    inner: Any = getattr(model[0], "auto_model", None)
+    names = [type(module).__name__ for module in model]
+    plain = names[:2] == ["Transformer", "Pooling"] and set(names[2:]) <= {"Normalize"}
+    mean = plain and model[1].get_config_dict().get("pooling_mode") == "mean"
+    if not mean or type(inner).__name__ not in WRITTEN_OUT or inner.config.hidden_act != "gelu":
+        return LibraryForward(model, precision)
+    from tabon.encoders.torch_engine.kernels import WrittenOut
+
+    return WrittenOut(inner, tokens, precision)
+
+
+class LibraryForward:
+    """Any sentence-transformers model, run by the library."""
+
+    batches = staticmethod(one_length_batches)
+
+    def __init__(self, model: Any, precision: str) -> None:  # noqa: ANN401
+        """Bring the model into the precision."""
+        self._torch = require("torch", extra="torch", feature="torch")
+        self._model, self.precision = model.to(getattr(self._torch, precision)), precision
+
+    def __call__(self, ids: Tensor, groups: Groups) -> Tensor:
+        """Return one unit row a sentence."""
+        [group] = groups
+        ids = ids.view(group)
+        features = {"input_ids": ids, "attention_mask": self._torch.ones_like(ids)}
+        if "token_type_ids" in self._model.tokenizer.model_input_names:
+            features["token_type_ids"] = self._torch.zeros_like(ids)
+        vectors = self._model(features)["sentence_embedding"]
+        return self._torch.nn.functional.normalize(vectors.float(), dim=1)
+
+
+def cosine_error(reduced: Matrix, exact: Matrix) -> str:
+    """Return the power of ten above the worst 1 - cosine of two sets of unit rows.
+
+    >>> cosine_error(np.array([[1.0, 0.0]]), np.array([[0.99997, 0.00775]]))
+    '1e-04'
+    """
+    cosine = np.einsum("nd,nd->n", reduced.astype(np.float64), exact.astype(np.float64))
+    worst = max(float(1.0 - cosine.min()), 1e-9)
+    return f"{10.0 ** math.ceil(math.log10(worst)):.0e}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +149,7 @@ class SentenceTransformerEncoder:
                 (forward_of(copy, self._tokens, where.precision), device)
                 for copy, device in zip(placed, self._devices, strict=True)
             )
+        of_one_length = "" if self._forwards[0][0].batches is mixed_batches else " of one length"
         self.fingerprint = EncoderFingerprint(
             encoder=name,
             revision=revision,
@@ -72,16 +158,11 @@ class SentenceTransformerEncoder:
             dimension=self._dimension,
             max_tokens=limit,
             precision=self._forwards[0][0].precision + self._measured_error(where),
-            batching=self._batching(),
+            batching=f"{self._tokens} tokens{of_one_length}{', cuda' if self._on_gpu else ''}",
         )
 
-    def _batching(self) -> str:
-        """Say how sentences are put together."""
-        mixed = self._forwards[0][0].batches is mixed_batches
-        return f"{self._tokens} tokens{'' if mixed else ' of one length'}{', cuda' if self._on_gpu else ''}"
-
     def encode(self, sentences: list[str], /) -> Matrix:
-        """Return one unit row per sentence; the same bits in whatever company."""
+        """Return one unit row per sentence; the same bits whatever else is in the batch."""
         return self._rows(sentences, self._forwards, self._tokens)
 
     def _measured_error(self, where: Placement) -> str:
@@ -95,7 +176,9 @@ class SentenceTransformerEncoder:
         """Tokenise, put into batches, and run them on these copies of the model in turn."""
         rows = np.empty((len(sentences), self._dimension), dtype=np.float32)
         put_together = forwards[0][0].batches
-        order = _order(sentences, put_together)
+        order = np.arange(len(sentences))
+        if put_together is mixed_batches:  # which are fastest of nearly one length
+            order = np.argsort([len(sentence) for sentence in sentences], kind="stable")
         with (
             self._tokenising.ahead([sentences[place] for place in order.tolist()]) as chunks,
             self._workers() as (pool, under_way),
@@ -132,20 +215,8 @@ class SentenceTransformerEncoder:
         return work.batch.positions, rows
 
 
-def _order(sentences: list[str], put_together: Batches) -> NDArray[np.int64]:
-    """Return the order in which sentences are encoded: mixed batches are fastest of nearly one length."""
-    if put_together is not mixed_batches:
-        return np.arange(len(sentences))
-    return np.argsort([len(sentence) for sentence in sentences], kind="stable")
-
-
 def _tokenizer(model: Any, limit: int) -> Any:  # noqa: ANN401  # a tokenizers.Tokenizer
     """Return a copy of the model's tokenizer that cuts at the limit and never pads."""
     library = require("tokenizers", extra="minilm", feature="tokenizers")
-    tokenizer = library.Tokenizer.from_str(model.tokenizer.backend_tokenizer.to_str())
-    tokenizer.no_padding()
-    if limit:
-        tokenizer.enable_truncation(limit)
-    else:
-        tokenizer.no_truncation()
-    return tokenizer
+    copy = library.Tokenizer.from_str(model.tokenizer.backend_tokenizer.to_str())
+    return cut_and_unpadded(copy, limit)

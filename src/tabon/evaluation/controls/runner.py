@@ -8,8 +8,7 @@ from typing import Any
 
 from tabon._internal.registry import check_name
 from tabon.encoders import Encoder, load_encoder
-from tabon.encoders.cache import CachingEncoder
-from tabon.encoders.sentence_store import SentenceStore
+from tabon.encoders.sentence_store import CachingEncoder, SentenceStore
 from tabon.errors import BadInputError, TabonError
 from tabon.evaluation import Case, Cases, EvaluationSettings, RunInput, evaluate
 from tabon.evaluation.cases import states
@@ -23,7 +22,7 @@ from tabon.evaluation.draft_scores import STATE, measured_parts
 from tabon.evaluation.picks import NOTHING
 from tabon.evaluation.results import Results
 from tabon.method.bank import TransitionBank
-from tabon.metrics.store import MeasurementStore
+from tabon.metrics.protocol import MeasurementStore
 from tabon.selectors.selector import bank_encoder
 
 DEFAULT_SELECTORS = ("transition:novelty/min", "transition:cost-ot/knn", "consensus:chamfer", "fused")

@@ -8,8 +8,7 @@ import numpy as np
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.evaluation.draft_scores import STATE
 from tabon.metrics import METRICS, Metric, Pair, Score, load_metric
-from tabon.metrics.protocol import Statistics
-from tabon.metrics.store import MeasurementStore, measure_pairs
+from tabon.metrics.protocol import MeasurementStore, Statistics, measure_pairs
 
 
 @dataclass(frozen=True)

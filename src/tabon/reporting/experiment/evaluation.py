@@ -10,7 +10,7 @@ from tabon.evaluation import EvaluationSettings, RunInput, evaluate, read_cases,
 from tabon.evaluation.curves import CURVE_RESAMPLES, neighbour_curves, read_neighbour_picks
 from tabon.evaluation.results import Results
 from tabon.metrics import Metric, load_metrics
-from tabon.metrics.store import MeasurementStore
+from tabon.metrics.protocol import MeasurementStore
 from tabon.reporting.experiment.files import plan_record
 from tabon.reporting.experiment.maps import transition_maps
 from tabon.reporting.experiment.plan import Experiment, RunPlan
