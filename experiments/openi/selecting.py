@@ -135,7 +135,7 @@ class SeedRun:
         path, valid = self.folder / "fitted" / f"{selector}-{targets}.json", self.folder / "valid.jsonl"
 
         def work() -> None:
-            from tabon.evaluation.fit import fit
+            from tabon.evaluation.fit import read_lesson
             from tabon.selectors.weights import write_weights
 
             self.tools.on_progress(f"{self.folder}: {name}")
@@ -143,7 +143,7 @@ class SeedRun:
                 cases = read_cases(lines, name=str(valid)).cases
             metrics = {score: load_metric(score.partition("-")[0]) for score in targets.split(",")}
             tools = {"encoder": self.tools.encoder, "store": self.tools.store}
-            write_weights(path, fit(selector, self.bank, cases, metrics, **tools))
+            write_weights(path, read_lesson(selector, self.bank, cases, metrics, **tools).fit())
 
         self._steps.make(path, [file_digest(valid), self.bank.sha256, name, code_digest()], work)
         return f"{selector}:{path}"

@@ -19,7 +19,7 @@ from tabon.cli.shared_options import (
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases, read_picks
 from tabon.evaluation.draft_scores import STATE
-from tabon.evaluation.picks import check_picks
+from tabon.evaluation.inputs import check_picks
 from tabon.evaluation.results import write_results
 from tabon.metrics import METRICS, Metric, load_metrics
 from tabon.metrics.protocol import MeasurementStore

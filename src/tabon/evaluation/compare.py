@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.evaluation.cases import Case
 from tabon.evaluation.draft_scores import Measured
+from tabon.evaluation.inputs import Case
 from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS, Cell, Number
 from tabon.evaluation.statistics import (
     bootstrap_weights,

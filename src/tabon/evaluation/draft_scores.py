@@ -7,12 +7,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.evaluation.cases import PARTS, Case, Part, states
+from tabon.evaluation.inputs import PARTS, Case, Part, states
 from tabon.metrics.protocol import (
     MeasurementStore,
     Metric,
     Pair,
-    Progress,
     Score,
     Statistics,
     mean_of,
@@ -26,7 +25,7 @@ STATE_SIGNATURE = "state-f1|facts:simulated"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """What every draft of every study is worth in one part."""
+    """The statistics of every draft of every study in one part."""
 
     part: Part
     cases: tuple[Case, ...]
@@ -67,11 +66,9 @@ class Measured:
         return rows
 
     def picked(self, picks: NDArray[np.intp]) -> Statistics:
-        """Return the statistics of one draft a study; -1 is worth the expected random pick."""
-        rows: Statistics = np.take_along_axis(self.statistics, np.maximum(picks, 0)[:, None, None], axis=1)[
-            :, 0
-        ]
-        return np.where((picks < 0)[:, None], self.expected(), rows)
+        """Return the statistics of one draft per study; of the expected random pick where it is -1."""
+        rows = np.take_along_axis(self.statistics, np.maximum(picks, 0)[:, None, None], axis=1)
+        return np.where((picks < 0)[:, None], self.expected(), rows[:, 0])
 
 
 def measure_section(
@@ -80,7 +77,6 @@ def measure_section(
     section: Section,
     *,
     store: MeasurementStore | None = None,
-    progress: Progress | None = None,
 ) -> Measured:
     """Measure one section of every draft of every study."""
     there = drafts_there(cases)
@@ -93,7 +89,7 @@ def measure_section(
         for case in cases
         for draft in case.query.candidates
     ]
-    rows = measure_pairs(metric, pairs, store=store, progress=progress)
+    rows = measure_pairs(metric, pairs, store=store)
     return Measured(section, tuple(cases), metric.scores, metric.signature, _spread(rows, there), there)
 
 

@@ -21,7 +21,6 @@ from tabon._internal.blob_store import BlobStore
 Statistics = NDArray[np.float64]  # (..., statistics) of one metric
 Counts = NDArray[np.float64]  # (...) how many drafts are in a sum
 Values = NDArray[np.float64]
-Progress = Callable[[int, int], None]
 
 BATCH = 512  # pairs that are measured and kept in one step
 KEPT_TEXTS = 256  # texts that are kept as a metric reads them; drafts of one study stand together
@@ -145,7 +144,6 @@ def measure_pairs(
     pairs: Sequence[Pair],
     *,
     store: MeasurementStore | None = None,
-    progress: Progress | None = None,
 ) -> Statistics:
     """Return one row per pair, (pairs, statistics); what the store has is not measured again."""
     distinct = list(dict.fromkeys(pairs))
@@ -157,6 +155,4 @@ def measure_pairs(
         if store:
             store.write(metric, batch, measured)
         rows.update(zip(batch, measured, strict=True))
-        if progress:
-            progress(min(start + BATCH, len(missing)), len(missing))
     return np.array([rows[pair] for pair in pairs]).reshape(len(pairs), len(metric.statistics))

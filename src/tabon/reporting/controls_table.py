@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from tabon.errors import BadInputError
 from tabon.evaluation.controls.conditions import GROUP_NAMES, RIGHT
-from tabon.evaluation.controls.factorial import FactorialCell
-from tabon.evaluation.controls.outcomes import Outcome
+from tabon.evaluation.controls.outcomes import FactorialCell, Outcome
 from tabon.evaluation.results import REFERENCES, Number, Results
 from tabon.reporting.tables.places import DASH, name_cell, section_name
 from tabon.reporting.tables.render import Block, Heading, Table, TableCell, TableRow

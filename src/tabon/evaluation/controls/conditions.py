@@ -10,17 +10,19 @@ from tabon.encoders import Encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import EncoderError, MissingExtraError, TabonError
 from tabon.evaluation import Picks
-from tabon.evaluation.controls.banks import (
+from tabon.evaluation.controls.changes import (
+    ControlSelector,
     Recut,
+    Split,
     clauses,
     encoded_anew,
     nested_banks,
+    other_priors,
     other_sections,
     recut,
+    select_in_batches,
     whole_section,
 )
-from tabon.evaluation.controls.selector import ControlSelector, Split, select_in_batches
-from tabon.evaluation.controls.shuffles import other_priors
 from tabon.evaluation.curves import pick_with
 from tabon.method.bank import TransitionBank
 from tabon.selectors import Scorer, Selector, load_scorer
@@ -152,13 +154,12 @@ def with_priors(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
     """Choose with other patients' priors and, where that can be, with none."""
     del right
     if trial.kind not in NO_PRIOR:
-        try:
-            seeds = range(trial.seed, trial.seed + trial.shuffles)
-            exchanged = {seed: other_priors(trial.queries, seed) for seed in seeds}
-            picks = [trial.chosen(f"other-prior-{seed}", queries=asked) for seed, asked in exchanged.items()]
-            yield trial.row("prior", OTHER, *picks)
-        except TabonError as error:
-            yield trial.left_out("prior", OTHER, error)
+
+        def exchanged(seed: int) -> Picks:
+            return trial.chosen(f"other-prior-{seed}", queries=other_priors(trial.queries, seed))
+
+        seeds = range(trial.seed, trial.seed + trial.shuffles)
+        yield from _tried(trial, "prior", OTHER, *(partial(exchanged, seed) for seed in seeds))
     if not trial.scorer.needs_prior:
         bare = [replace(query, priors=()) for query in trial.queries]
         yield trial.row("prior", NONE, trial.chosen("no-prior", queries=bare))
@@ -270,10 +271,10 @@ def with_history(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
         yield replace(trial.row("history", f"all priors, history {HISTORY:g}", picks), studies=several)
 
 
-def _tried(trial: Trial, group: str, label: str, choose: Callable[[], Picks]) -> Iterator[Row | LeftOut]:
+def _tried(trial: Trial, group: str, label: str, *choices: Callable[[], Picks]) -> Iterator[Row | LeftOut]:
     """Yield the row, or why there is none: a bank may be too small for a method."""
     try:
-        yield trial.row(group, label, choose())
+        yield trial.row(group, label, *(choose() for choose in choices))
     except TabonError as error:
         yield trial.left_out(group, label, error)
 

@@ -1,4 +1,4 @@
-"""From queries, a bank and names of selectors to the results of all controls."""
+"""The scores that were asked for, each measured by its metric."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -6,24 +6,87 @@ from functools import cache
 from itertools import groupby
 from typing import Any
 
+import numpy as np
+
 from tabon._internal.registry import check_name
 from tabon.encoders import Encoder, load_encoder
 from tabon.encoders.sentence_store import CachingEncoder, SentenceStore
-from tabon.errors import BadInputError, TabonError
+from tabon.errors import BadInputError, TabonError, UnknownNameError
 from tabon.evaluation import Case, Cases, EvaluationSettings, RunInput, evaluate
-from tabon.evaluation.cases import states
 from tabon.evaluation.compare import Chance
 from tabon.evaluation.controls.conditions import CONDITIONS, CURVES, LeftOut, Row, Trial, with_priors
-from tabon.evaluation.controls.factorial import FactorialCell, Generation, factorial_cells, generations_of
-from tabon.evaluation.controls.outcomes import Outcome, outcomes_of
-from tabon.evaluation.controls.scores import SomeScores, load_scores
+from tabon.evaluation.controls.outcomes import (
+    FactorialCell,
+    Generation,
+    Outcome,
+    factorial_cells,
+    generations_of,
+    outcomes_of,
+)
 from tabon.evaluation.curves import curve
 from tabon.evaluation.draft_scores import STATE, measured_parts
-from tabon.evaluation.picks import NOTHING
+from tabon.evaluation.inputs import NOTHING, states
 from tabon.evaluation.results import Results
 from tabon.method.bank import TransitionBank
-from tabon.metrics.protocol import MeasurementStore
+from tabon.metrics import METRICS, Metric, Pair, Score, load_metric
+from tabon.metrics.protocol import MeasurementStore, Statistics, measure_pairs
 from tabon.selectors.selector import bank_encoder
+
+
+@dataclass(frozen=True)
+class SomeScores:
+    """A metric with some of its scores, which measures no pair twice."""
+
+    metric: Metric
+    scores: tuple[Score, ...]
+    store: MeasurementStore | None = None
+    rows: dict[Pair, Statistics] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        """Return the metric's name."""
+        return self.metric.name
+
+    @property
+    def signature(self) -> str:
+        """Return the metric's signature."""
+        return self.metric.signature
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """Return the metric's columns."""
+        return self.metric.statistics
+
+    def measure(self, pairs: Sequence[Pair]) -> Statistics:
+        """Return one row per pair."""
+        missing = [pair for pair in dict.fromkeys(pairs) if pair not in self.rows]
+        self.rows.update(zip(missing, measure_pairs(self.metric, missing, store=self.store), strict=True))
+        return np.array([self.rows[pair] for pair in pairs]).reshape(len(pairs), len(self.statistics))
+
+
+def load_scores(names: Sequence[str], store: MeasurementStore | None = None) -> list[SomeScores]:
+    """Load the metrics of some scores, each with those scores alone.
+
+    Raises:
+        UnknownNameError: no metric has such a score.
+        MetricUnavailableError: its metric cannot be measured here.
+    """
+    if not names:
+        raise BadInputError("no score was named; give one, such as rouge-l-f")
+    families = {name: name.removeprefix("corpus-").partition("-")[0].rstrip("+") for name in names}
+    loaded = []
+    for family in dict.fromkeys(families[name] for name in names if name != STATE):
+        wanted = [name for name in dict.fromkeys(names) if families[name] == family and name != STATE]
+        if family not in METRICS:
+            raise UnknownNameError("score", wanted[0], [STATE, *METRICS])
+        metric = load_metric(family)
+        scores = {score.name: score for score in metric.scores}
+        for name in wanted:
+            if name not in scores:
+                raise UnknownNameError("score", name, scores)
+        loaded.append(SomeScores(metric, tuple(scores[name] for name in wanted), store))
+    return loaded
+
 
 DEFAULT_SELECTORS = ("transition:novelty/min", "transition:cost-ot/knn", "consensus:chamfer", "fused")
 DEFAULT_SCORES = ("rouge-l-f", "labels-14-micro")

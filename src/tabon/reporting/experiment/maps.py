@@ -4,7 +4,7 @@ from typing import Any
 
 from tabon.encoders import Encoder
 from tabon.encoders.sentence_store import SentenceStore
-from tabon.evaluation.cases import Cases
+from tabon.evaluation.inputs import Cases
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import get_distance
 from tabon.method.nearest import ExactIndex

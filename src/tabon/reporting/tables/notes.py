@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from tabon.evaluation.picks import read_signature
+from tabon.evaluation.inputs import read_signature
 from tabon.evaluation.results import MEAN_RUN, Results
 from tabon.reporting.tables.paper_values import TRANSITION_METHODS
 from tabon.reporting.tables.places import DASH, Grid, Spot, method_name
