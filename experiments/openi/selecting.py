@@ -19,8 +19,7 @@ from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES
 from tabon.method.selection import Selection
 from tabon.metrics import load_metric
-from tabon.reporting.experiment.runner import write_lines
-from tabon.reporting.experiment.steps import Steps, file_digest
+from tabon.reporting.experiment.runner import Steps, file_digest, write_lines
 from tabon.selectors import Selector
 from tabon.text.records import Query, read_transitions
 

@@ -8,10 +8,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tabon._internal.atomic_files import replacing
-from tabon._internal.typed_values import read_typed
+from tabon._internal.typed_values import MisfitError, fitting, read_typed
 from tabon.errors import BadInputError
 
 FORMAT = "tabon-results/1"
@@ -20,6 +20,8 @@ RANDOM_SEEDS = "random-seeds"  # the paper's: the mean of seeded uniform picks
 ORACLE = "oracle"  # the best draft of each study, score by score
 REFERENCES = (RANDOM, RANDOM_SEEDS, ORACLE)  # rows that are not selectors
 MEAN_RUN = "mean"  # the unweighted mean over runs
+
+Fact = TypeVar("Fact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +111,13 @@ class Results:
         if not isinstance(found, list | tuple):
             raise BadInputError(f"facts.{name} of the results is no list; evaluate again")
         return tuple(found)
+
+    def typed_facts(self, name: str, kind: type[Fact]) -> list[Fact]:
+        """Return a fact that is a list of values of one kind; what is not whole is refused."""
+        try:
+            return [fitting(kind, record, f"facts.{name}") for record in self.listed_facts(name)]
+        except MisfitError as error:
+            raise BadInputError(f"the results are not whole ({error}); evaluate again") from None
 
     def sections(self) -> tuple[str, ...]:
         """Return the sections in the order of the cells."""

@@ -100,15 +100,16 @@ class CheXbert:
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
         """Return hits, false alarms and misses of each pair; each distinct text is labelled once."""
-        return measure_labels(pairs, self.label)
+        cleaned = [
+            Pair(reference=_cleaned(pair.reference), candidate=_cleaned(pair.candidate)) for pair in pairs
+        ]
+        return measure_labels(cleaned, self.label)
 
     def label(self, texts: Sequence[str]) -> Labels:
         """Return which observations each text states, (texts, 14), in the order of OBSERVATIONS."""
         if not texts:
             return np.zeros((0, len(OBSERVATIONS)), dtype=bool)
-        cleaned = [
-            re.sub(r"\s+", " ", text.encode("utf-8", "replace").decode()).strip() for text in texts
-        ]  # on one line with single spaces, without lone surrogates
+        cleaned = [_cleaned(text) for text in texts]
         ids = self._tokenizer(cleaned, truncation=True, max_length=self._longest)["input_ids"]
         logits = np.stack(encode_rows(ids, self._forward))
         heads = np.split(logits, np.cumsum(CLASSES)[:-1], axis=1)
@@ -127,6 +128,11 @@ def _head(tensors: dict[str, Any], number: int, part: str, path: Path) -> Any:  
     if name not in tensors or len(tensors[name]) != CLASSES[number]:
         raise BadInputError(f"{path.name} has no {name} of {CLASSES[number]} classes; fetch it again")
     return tensors[name].float()
+
+
+def _cleaned(text: str) -> str:
+    """Return a text on one line with single spaces, without lone surrogates."""
+    return re.sub(r"\s+", " ", text.encode("utf-8", "replace").decode()).strip()
 
 
 def load(model: Path | None) -> CheXbert:

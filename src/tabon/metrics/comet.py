@@ -181,11 +181,7 @@ class Network:
         self._tokenizer = _load_tokenizer(tokenizer, self.max_tokens)
         self._here = local()  # the mix of the layers so far, of the text that this thread is at
         modules = [self._encoder.embeddings, *self._encoder.encoder.layer]
-        stem = "layerwise_attention.scalar_parameters."
-        number = sum(name.startswith(stem) for name in tensors)
-        raw = [float(tensors[f"{stem}{place}"]) for place in range(number)]
-        shares = tensors[f"{stem}0"].float().new_tensor(raw)  # of each layer; the embeddings are the first
-        weights = sparsemax(shares) if settings.sparse else shares.softmax(dim=0)
+        weights = _layer_weights(tensors, sparse=settings.sparse)
         for module, weight in zip(modules, weights, strict=True):
             module.register_forward_hook(partial(self._add, weight))
 
@@ -242,6 +238,15 @@ class Network:
                 values = getattr(self._torch, self._settings.final_activation.lower())(values)
         rows: Rows = values[:, 0].numpy()
         return rows
+
+
+def _layer_weights(tensors: "Tensors", *, sparse: bool) -> "torch.Tensor":
+    """Return each layer's share of the mix; the embeddings are the first layer."""
+    stem = "layerwise_attention.scalar_parameters."
+    number = sum(name.startswith(stem) for name in tensors)
+    raw = [float(tensors[f"{stem}{place}"]) for place in range(number)]
+    weights = tensors[f"{stem}0"].float().new_tensor(raw)
+    return sparsemax(weights) if sparse else weights.softmax(dim=0)
 
 
 def _load_tokenizer(path: Path, max_tokens: int) -> Any:  # noqa: ANN401  # an optional import

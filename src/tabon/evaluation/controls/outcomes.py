@@ -1,10 +1,9 @@
 """What a condition is worth: the share of the gap it closes, and what the right prior adds to it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import PurePath
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,12 +41,6 @@ class Outcome:
     def method(self) -> str:
         """Return the row's name in results."""
         return f"{self.selector} | {self.label}"
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "Outcome":
-        """Read what results keep."""
-        numbers = ("value", "ahead", "gap", "difference", "gap_difference")
-        return cls(**{**record, **{name: Number(**record[name]) for name in numbers}})
 
     def cell(self, run: str) -> Cell:
         """Return the outcome as a cell of results."""
@@ -181,13 +174,6 @@ class FactorialCell:
     gap: Number
     gap_difference: Number  # right prior - this, as a share of oracle - random
     difference: Number  # this generation - the first, in the score
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "FactorialCell":
-        """Read what results keep."""
-        names = ("value", "gap", "gap_difference", "difference")
-        numbers = {name: Number(**record[name]) for name in names}
-        return cls(**{**record, **numbers})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

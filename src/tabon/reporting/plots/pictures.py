@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from tabon.evaluation.results import MEAN_RUN, Results
 from tabon.reporting.plots.curves import curve_plot, curves_of
 from tabon.reporting.plots.drawing import percent
-from tabon.reporting.plots.gains import GAP, gains_plot, panel_of
-from tabon.reporting.plots.heat_map import run_heat_map
+from tabon.reporting.plots.gains import GAP, gains_plot, panel_of, run_heat_map
 from tabon.reporting.plots.map import transition_map_plot
 from tabon.reporting.tables.places import method_name, section_name, slug
 from tabon.reporting.transition_map import TransitionMap
@@ -89,8 +88,8 @@ def _maps(results: Results) -> Iterator[Picture]:
     for number, points in enumerate(maps_of(results)):
         chosen = "none is chosen" if points.picked is None else f"draft {points.picked} is chosen"
         alt = (
-            f"Map of {len(points.points.bank)} training transitions ({points.section}, {points.distance}) "
-            f"and the {len(points.points.drafts)} drafts of {points.query}; {chosen}."
+            f"Map of {len(points.bank)} training transitions ({points.section}, {points.distance}) "
+            f"and the {len(points.drafts)} drafts of {points.query}; {chosen}."
         )
         yield Picture(name=f"map-{number}", svg=transition_map_plot(points), alt=alt)
 
