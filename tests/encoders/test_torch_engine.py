@@ -17,6 +17,7 @@ from tabon.encoders import load_encoder, protocol
 from tabon.encoders.protocol import Placement, devices_of
 from tabon.encoders.tokens import (
     AT_ONCE,
+    Tokenising,
     TokenProcesses,
     Tokens,
     batch_size,
@@ -24,7 +25,6 @@ from tabon.encoders.tokens import (
     mixed_batches,
     one_length_batches,
     tokenise,
-    tokenising,
 )
 from tabon.encoders.torch_engine.encoder import (
     CPU_TOKENS,
@@ -160,7 +160,7 @@ def test_other_processes_make_the_same_tokens(minilm):
     """Several chunks, in order, and the processes are gone with the object."""
     tokenizer, texts = _tokenizer(minilm._model, 256), [*SENTENCES, *ODD] * 600
     assert len(texts) > 2 * AT_ONCE
-    here, elsewhere = tokenising(tokenizer, 0), tokenising(tokenizer, 2)
+    here, elsewhere = Tokenising(tokenizer, 0), Tokenising(tokenizer, 2)
     with here.ahead(texts) as wanted, elsewhere.ahead(texts) as found:
         for one, other in zip(wanted, found, strict=True):
             np.testing.assert_array_equal(one.ids, other.ids)

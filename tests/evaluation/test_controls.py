@@ -38,7 +38,7 @@ from tabon.evaluation.results import read_results, write_results
 from tabon.method.bank import TransitionBank
 from tabon.metrics import Pair, load_metric
 from tabon.reporting.controls_table import controls_table, factorial_table
-from tabon.reporting.plots import curves_of
+from tabon.reporting.plots.curves import curves_of
 from tabon.reporting.tables import FORMS, all_tables, render
 from tabon.selectors import Selector, load_scorer
 from tabon.text.records import Query, transition_from_record

@@ -14,18 +14,11 @@ import pytest
 from tabon._internal import extras as _extras
 from tabon.errors import BadInputError, MissingExtraError
 from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, Cell, Results, Run
-from tabon.reporting.plots import (
-    Curve,
-    curve_plot,
-    curves_of,
-    gains_plot,
-    joined,
-    pictures,
-    run_heat_map,
-    transition_map_plot,
-)
+from tabon.reporting.plots import pictures
+from tabon.reporting.plots.curves import Curve, curve_plot, curves_of, joined
 from tabon.reporting.plots.drawing import COLOURS, GAIN, LOSS, looks
-from tabon.reporting.plots.gains import GAP, RELATIVE, panel_of
+from tabon.reporting.plots.gains import GAP, RELATIVE, gains_plot, panel_of, run_heat_map
+from tabon.reporting.plots.map import transition_map_plot
 from tabon.reporting.transition_map import Map2D, TransitionMap
 
 pytest.importorskip("matplotlib")

@@ -48,26 +48,22 @@ class Tokens:
     lengths: NDArray[np.int32]
 
 
-@dataclass(frozen=True, slots=True)
 class Tokenising:
-    """A way to make tokens, and how many chunks it makes side by side."""
+    """Makes tokens in so many other processes, side by side; 0 is in this one."""
 
-    work: Callable[[list[str]], Tokens]
-    side_by_side: int
+    def __init__(self, tokenizer: Any, processes: int) -> None:  # noqa: ANN401  # a tokenizers.Tokenizer
+        """Start the processes."""
+        self._side_by_side = max(1, processes)
+        self.work: Callable[[list[str]], Tokens] = partial(tokenise, tokenizer)
+        if processes:
+            self.work = TokenProcesses(tokenizer.to_str(), processes).ask
 
     @contextmanager
     def ahead(self, sentences: list[str]) -> Iterator[Iterator[Tokens]]:
         """Give the sentences' tokens in order, some thousands at a time and made ahead."""
         chunks = (sentences[start : start + AT_ONCE] for start in range(0, len(sentences), AT_ONCE))
-        with ThreadPoolExecutor(self.side_by_side) as pool:
-            yield in_order(pool, self.work, chunks, ahead=2 * self.side_by_side)
-
-
-def tokenising(tokenizer: Any, processes: int) -> Tokenising:  # noqa: ANN401  # a tokenizers.Tokenizer
-    """Tokenise in so many other processes; 0 is in this one."""
-    if processes == 0:
-        return Tokenising(partial(tokenise, tokenizer), 1)
-    return Tokenising(TokenProcesses(tokenizer.to_str(), processes).ask, processes)
+        with ThreadPoolExecutor(self._side_by_side) as pool:
+            yield in_order(pool, self.work, chunks, ahead=2 * self._side_by_side)
 
 
 def tokenise(tokenizer: Any, sentences: Sequence[str]) -> Tokens:  # noqa: ANN401

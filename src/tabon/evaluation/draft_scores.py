@@ -8,15 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon.evaluation.inputs import PARTS, Case, Part, states
-from tabon.metrics.protocol import (
-    MeasurementStore,
-    Metric,
-    Pair,
-    Score,
-    Statistics,
-    mean_of,
-    measure_pairs,
-)
+from tabon.metrics.protocol import MeasurementStore, Metric, Pair, Score, Statistics, mean_of, measure_pairs
 from tabon.text.reports import SECTIONS, Section
 
 STATE = "state-f1"
@@ -94,15 +86,10 @@ def measure_section(
 
 
 def state_f1(described: Iterable[str], truth: Iterable[str]) -> float:
-    """F1 of the facts that a report describes against the true ones.
+    """Return F1 of the facts that a report describes against the true ones; facts count once.
 
-    Args:
-        described: the facts that a report states.
-        truth: the facts that hold.
-
-    Returns:
-        2 |described ∩ truth| / (|described| + |truth|), in [0, 1]; 1 when both
-        are empty (a normal report of a normal chest). Facts count once.
+    2 |described ∩ truth| / (|described| + |truth|), in [0, 1]; 1 when both
+    are empty (a normal report of a normal chest).
 
     >>> state_f1(["scoliosis"], ["scoliosis", "scoliosis: mild"])
     0.6666666666666666

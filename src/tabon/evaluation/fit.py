@@ -125,16 +125,10 @@ def read_lesson(  # what is fitted, on what, for what
     encoder: Encoder | None = None,
     store: SentenceStore | None = None,
 ) -> Lesson:
-    """Measure what a selector sees of a validation split's drafts, and what they are worth.
+    """Measure what `fused` or `learnt` sees of a validation split's drafts, and what they score.
 
-    Args:
-        selector: `fused` (weights of its parts) or `learnt` (a directional encoder).
-        bank: the one that it will be used with.
-        cases: studies of the validation split, with references.
-        targets: the score to agree with, and the metric that measures it; several are added, each
-            in units of its own spread.
-        encoder: the one that built the bank.
-        store: embeddings on disk.
+    `targets` are the scores to agree with and the metrics that measure them; several are added, each in
+    units of its own spread. The encoder is the one that built the bank.
     """
     check_name("fitted selector", FITTED, selector)
     if len(cases) < 2:  # noqa: PLR2004

@@ -16,16 +16,7 @@ from typing import Any
 import numpy as np
 
 from tabon._internal.extras import require
-from tabon.metrics.protocol import (
-    Counts,
-    Metric,
-    Pair,
-    Score,
-    Statistics,
-    Values,
-    mean_of,
-    measure_texts,
-)
+from tabon.metrics.protocol import Counts, Metric, Pair, Score, Statistics, Values, mean_of, measure_texts
 
 ORDERS = (1, 2, 3, 4)  # of BLEU's n-grams
 MOST = len(ORDERS)

@@ -49,7 +49,7 @@ class RadGraph:
             "case": "lower",
             "empty": "0",
             "weights": self.weights,
-            "backbone": Path(self.model.settings.backbone).name,
+            "backbone": Path(self.model.heads.settings.backbone).name,
             "transformers": version("transformers"),
             "torch": version("torch"),
         }

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +18,12 @@ from threadpoolctl import ThreadpoolController
 from tabon._internal.extras import require
 from tabon.encoders.model_folder import check_folder, modules, reading, settings_hash, weights_hash
 from tabon.encoders.processor.network import Network, max_tokens, read_network
+from tabon.encoders.processor.onnx_forward import OnnxForward
 from tabon.encoders.protocol import EncoderFingerprint, Matrix
 from tabon.encoders.tokens import Alike, Tokens, batch_size, by_length, cut_and_unpadded, in_order, tokenise
 from tabon.errors import EncoderError, NeedsTorchError
 
 AT_ONCE = 1024  # sentences between two signs of progress
-
-
-class Forward(Protocol):
-    """An engine with a model in it."""
-
-    name: str  # and its version, for the fingerprint
-    at_once: int  # tokens of a batch
-
-    def __call__(self, ids: NDArray[np.int64], /) -> Matrix:
-        """Return the last layer's rows of each token: (sentences, length, width)."""
 
 
 class NumpyForward:
@@ -92,15 +83,6 @@ class NumpyForward:
         return x * self._tensors[f"{name}.weight"] + self._tensors[f"{name}.bias"]
 
 
-def forward_of(network: Network) -> Forward:
-    """Return a model in the engine that is installed; both give the same rows but for last bits."""
-    if find_spec("onnxruntime") is None:
-        return NumpyForward(network)
-    from tabon.encoders.processor.onnx_forward import OnnxForward
-
-    return OnnxForward(network)
-
-
 class ProcessorEncoder:
     """A plain model with bit-stable rows."""
 
@@ -116,8 +98,9 @@ class ProcessorEncoder:
         check_folder(folder)
         network, limit = read_network(folder), max_tokens(folder)
         self._tokenizer = _tokenizer(folder, limit)
-        with reading(folder):
-            self._forward = forward_of(network)
+        engine = NumpyForward if find_spec("onnxruntime") is None else OnnxForward
+        with reading(folder):  # both give the same rows but for last bits
+            self._forward = engine(network)
         blas = ThreadpoolController().select(user_api="blas").info()
         self._threads = max((library["num_threads"] for library in blas), default=1)
         self.fingerprint = EncoderFingerprint(

@@ -6,10 +6,7 @@ each, so that one is being fetched while the other is worked on.
 """
 
 import math
-from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -24,11 +21,11 @@ from tabon.encoders.tokens import (
     Batches,
     Groups,
     TokenBatch,
+    Tokenising,
     cut_and_unpadded,
     in_order,
     mixed_batches,
     one_length_batches,
-    tokenising,
 )
 from tabon.errors import EncoderError
 
@@ -64,14 +61,9 @@ class Forward(Protocol):
 
 
 def forward_of(model: Any, tokens: int, precision: str = "float32") -> Forward:  # noqa: ANN401
-    """Return the fastest way to run a model on batches of so many tokens.
+    """Return the fastest way to run a model, written out where that is known, on batches of so many tokens.
 
-    It is written out where that is known, else the library's own.
-
-    Args:
-        model: a SentenceTransformer in float32, on the device where it is to run; it may be changed.
-        tokens: how many a batch has.
-        precision: what it is run in.
+    The model is a SentenceTransformer in float32, on the device where it is to run; it may be changed.
     """
     inner: Any = getattr(model[0], "auto_model", None)
     names = [type(module).__name__ for module in model]
@@ -116,15 +108,6 @@ def cosine_error(reduced: Matrix, exact: Matrix) -> str:
     return f"{10.0 ** math.ceil(math.log10(worst)):.0e}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """One batch, and the copy of the model that runs it."""
-
-    forward: Forward
-    device: str
-    batch: TokenBatch
-
-
 class SentenceTransformerEncoder:
     """A sentence-transformers folder with bit-stable rows."""
 
@@ -140,7 +123,7 @@ class SentenceTransformerEncoder:
             self._dimension = int(self._model.get_embedding_dimension())
             tokenizer = _tokenizer(self._model, limit)
         self._on_gpu = self._devices != ("cpu",)
-        self._tokenising = tokenising(tokenizer, TOKEN_PROCESSES if self._on_gpu else 0)
+        self._tokenising = Tokenising(tokenizer, TOKEN_PROCESSES if self._on_gpu else 0)
         self._tokens = GPU_TOKENS if self._on_gpu else CPU_TOKENS
         self.chunk = GPU_BATCH * len(self._devices) if self._on_gpu else CPU_BATCH
         placed = where.placed(self._model, self._devices)
@@ -179,40 +162,35 @@ class SentenceTransformerEncoder:
         order = np.arange(len(sentences))
         if put_together is mixed_batches:  # which are fastest of nearly one length
             order = np.argsort([len(sentence) for sentence in sentences], kind="stable")
-        with (
-            self._tokenising.ahead([sentences[place] for place in order.tolist()]) as chunks,
-            self._workers() as (pool, under_way),
-        ):
-            batches = put_together(chunks, tokens)
-            work = (_Work(*placed, batch) for placed, batch in zip(cycle(forwards), batches, strict=False))
-            for positions, vectors in in_order(pool, self._run, work, under_way):
-                rows[order[positions]] = vectors
-        return rows
-
-    @contextmanager
-    def _workers(self) -> Iterator[tuple[Executor, int]]:
-        """Make the threads that run batches; torch's own threads come back afterwards."""
         threads = self._torch.get_num_threads()
         count = UNDER_WAY * len(self._devices) if self._on_gpu else threads
+        alone = {"initializer": self._torch.set_num_threads, "initargs": (1,)}
         try:
-            with ThreadPoolExecutor(count, initializer=self._torch.set_num_threads, initargs=(1,)) as pool:
-                yield pool, 2 * count
+            with (
+                self._tokenising.ahead([sentences[place] for place in order.tolist()]) as chunks,
+                ThreadPoolExecutor(count, **alone) as pool,
+            ):
+                work = zip(cycle(forwards), put_together(chunks, tokens), strict=False)
+                for positions, vectors in in_order(pool, self._run, work, 2 * count):
+                    rows[order[positions]] = vectors
         finally:
             self._torch.set_num_threads(threads)
+        return rows
 
-    def _run(self, work: _Work) -> tuple[NDArray[np.int64], Matrix]:
-        """Run one batch; return where its rows belong, and the rows."""
-        ids = self._torch.from_numpy(work.batch.ids).to(work.device)
+    def _run(self, work: tuple[tuple[Forward, str], TokenBatch]) -> tuple[NDArray[np.int64], Matrix]:
+        """Run one batch on a copy of the model; return where its rows belong, and the rows."""
+        (forward, device), batch = work
+        ids = self._torch.from_numpy(batch.ids).to(device)
         try:
             with self._torch.inference_mode():
-                vectors = work.forward(ids, work.batch.groups)[: len(work.batch.positions)]
-            rows: Matrix = vectors.cpu().numpy().reshape(len(work.batch.positions), self._dimension)
+                vectors = forward(ids, batch.groups)[: len(batch.positions)]
+            rows: Matrix = vectors.cpu().numpy().reshape(len(batch.positions), self._dimension)
         except Exception as error:  # a library that meets settings of another model raises anything
             raise EncoderError(
                 f"the encoder {self._name} failed on a batch ({type(error).__name__}); check that its files "
                 "fit each other and that there is memory enough"
             ) from error
-        return work.batch.positions, rows
+        return batch.positions, rows
 
 
 def _tokenizer(model: Any, limit: int) -> Any:  # noqa: ANN401  # a tokenizers.Tokenizer

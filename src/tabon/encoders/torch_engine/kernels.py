@@ -57,10 +57,7 @@ def _multiplied(x: Tensor, product: Product, bias: Tensor | None) -> Tensor:
 def product_with(weight: Tensor, bias: Tensor, rows: int) -> Product:
     """Return x ↦ x·W + b, at its fastest for x of so many rows.
 
-    Args:
-        weight: W, (out, in), as torch keeps it, in the precision of the product.
-        bias: b, (out,), in the precision of x.
-        rows: how many x has as a rule.
+    W is (out, in), in the precision of the product, b is (out,), in the precision of x.
     """
     on_processor = weight.device.type == "cpu" and weight.dtype == torch.bfloat16
     names = ("_linear_pointwise", "_reorder_linear_weight", "_is_mkldnn_bf16_supported")  # may go any day

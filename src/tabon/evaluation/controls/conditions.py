@@ -292,18 +292,9 @@ CONDITIONS: Mapping[str, Condition] = MappingProxyType(
         "neighbours": with_other_neighbours,
     }
 )
+HEADINGS = ("Prior", "Section of the bank", "Length", "Encoder", "Splitter", "Several priors", "Bank size")
 GROUP_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "prior": "Prior",
-        "section": "Section of the bank",
-        "length": "Length",
-        "encoder": "Encoder",
-        "splitter": "Splitter",
-        "history": "Several priors",
-        "bank-size": "Bank size",
-        "drafts": "Drafts (K)",
-        "neighbours": "Neighbours (k)",
-    }
+    dict(zip(CONDITIONS, (*HEADINGS, "Drafts (K)", "Neighbours (k)"), strict=True))
 )
 CURVES: Mapping[str, tuple[str, str]] = MappingProxyType(  # name and x of the groups that are curves
     {

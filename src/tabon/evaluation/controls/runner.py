@@ -130,13 +130,9 @@ def run_controls(
     settings: ControlSettings,
     dependencies: Dependencies | None = None,
 ) -> Results:
-    """Try every selector under every condition on the first file; the others join the factorial table.
+    """Try every selector under every condition on the first file.
 
-    Args:
-        files: studies with references; the second and later ones hold other drafts of the same studies.
-        bank: the training transitions.
-        settings: what is tried.
-        dependencies: encoders, stores and a progress callback.
+    The second and later files hold other drafts of the same studies, for the factorial table.
     """
     bench = Bench(files[0], bank, settings, dependencies or Dependencies())
     metrics = load_scores(settings.scores, bench.dependencies.measurements)
@@ -174,12 +170,18 @@ class Bench:
 
     def trials(self) -> tuple[list[Trial], list[LeftOut]]:
         """Return the selectors that are tried; of the default ones those that can be loaded."""
+
+        def other_encoder() -> CachingEncoder:
+            usual = "minilm" if self.bank.fingerprint["encoder"] == "hashing" else "hashing"
+            given = self.dependencies.other_encoder
+            return CachingEncoder(given or load_encoder(self.settings.other_encoder or usual))
+
         whole = Trial(
             name="",
             bank=self.bank,
             queries=tuple(case.query for case in self.cases.cases),
             encoder=CachingEncoder(bank_encoder(self.bank, self.dependencies.encoder)),
-            other_encoder=cache(self._other_encoder),
+            other_encoder=cache(other_encoder),
             store=self.dependencies.store,
             seed=self.settings.seed,
             shuffles=self.settings.shuffles,
@@ -212,7 +214,9 @@ class Bench:
     ) -> Iterator[Outcome | LeftOut]:
         """Compare every selector's rows in every part under every metric."""
         chance = self._chance(self.cases.cases)
-        for [measured] in measured_parts([self.cases.cases], metrics, with_states=self._with_states):
+        for [measured] in measured_parts(
+            [self.cases.cases], metrics, with_states=STATE in self.settings.scores
+        ):
             self.dependencies.on_progress(f"comparing {measured.part}")
             for rows in tried:
                 yield from outcomes_of(rows, measured, chance)
@@ -237,7 +241,7 @@ class Bench:
             for each, found in zip(generations, chosen, strict=True)
         ]
         chance = self._chance([case for each in generations for case in each.cases])
-        return factorial_cells(filled, metrics, chance, with_states=self._with_states)
+        return factorial_cells(filled, metrics, chance, with_states=STATE in self.settings.scores)
 
     def results(
         self, metrics: Sequence[SomeScores], rows: Sequence[Row], outcomes: Sequence[Outcome]
@@ -267,18 +271,6 @@ class Bench:
     def _chance(self, cases: Sequence[Case]) -> Chance:
         """Draw resamples of the patients, as an evaluation does; there are no tests here."""
         return Chance.draw(cases, resamples=self.settings.resamples, swaps=0, seed=self.settings.seed)
-
-    @property
-    def _with_states(self) -> bool:
-        """Say whether simulated states are asked for."""
-        return STATE in self.settings.scores
-
-    def _other_encoder(self) -> CachingEncoder:
-        """Return the encoder of the swap."""
-        usual = "minilm" if self.bank.fingerprint["encoder"] == "hashing" else "hashing"
-        return CachingEncoder(
-            self.dependencies.other_encoder or load_encoder(self.settings.other_encoder or usual)
-        )
 
 
 def curves_of_outcomes(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:

@@ -41,15 +41,10 @@ def find_folder(
     model: Path | None,
     published: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
-    """Return the folder that holds all `files` of a metric's model.
+    """Return the folder that holds all `files` of a metric's model, named relative to it, the weights first.
 
-    Args:
-        metric: its name, for the message.
-        repository: where the files are on the Hub: "StanfordAIMI/RRG_scorers".
-        files: names relative to the folder, all needed; the weights first.
-        revision: the commit to take from the local Hub cache; None is what "main" was when fetched.
-        model: a local folder to use instead of the Hub cache; `FOLDER@sha256:SUM` pins its weights.
-        published: the sha256 of files of the Hub, where it is known.
+    Without a local folder `model` (`FOLDER@sha256:SUM` pins its weights) they come from the local Hub
+    cache: at a commit, or with None what "main" was when fetched; `published` has the sums that are known.
 
     Raises:
         MetricUnavailableError: a file is missing; it is named, and so is the way to get it.

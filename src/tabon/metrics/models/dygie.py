@@ -68,6 +68,16 @@ Graph = tuple[Entity, ...]  # in the order of the text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What config.json says that inference needs."""
+
+    backbone: str
+    max_length: int | None  # pieces that BERT reads at once, two special ones included
+    max_span_width: int
+    spans_per_word: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Heads:
     """The weights after BERT and the settings that go with them."""
 
@@ -75,8 +85,7 @@ class Heads:
     weights: Weights
     entity_labels: tuple[str, ...]  # the first is "", no entity
     relation_labels: tuple[str, ...]
-    max_span_width: int
-    spans_per_word: float
+    settings: Settings
 
 
 def needed_weights(kind: str) -> list[str]:
@@ -89,14 +98,14 @@ def needed_weights(kind: str) -> list[str]:
 
 def read_graph(words: Sequence[str], vectors: Vectors, heads: Heads) -> Graph:
     """Return the entities and relations of one report from a vector a word."""
-    spans = enumerate_spans(len(words), heads.max_span_width)
+    spans = enumerate_spans(len(words), heads.settings.max_span_width)
     first, last = spans[:, 0], spans[:, 1]
     widths = heads.weights[WIDTHS][last - first]
     features = np.concatenate([vectors[first], vectors[last], widths], axis=1)  # (spans, features)
     labels = _best_or_none(_scores(features, heads, ENTITY))
     found = np.flatnonzero(labels)
     mentions = _scores(features, heads, MENTION)[:, 0]  # how much a span looks like the end of a relation
-    kept = np.intersect1d(found, best_mentions(mentions, len(words), heads.spans_per_word))
+    kept = np.intersect1d(found, best_mentions(mentions, len(words), heads.settings.spans_per_word))
     related = relation_labels(features[kept], mentions[kept], heads)
     place = {span: i for i, span in enumerate(found.tolist())}
     return tuple(
@@ -193,22 +202,11 @@ def _linear(inputs: Vectors, weights: Weights, name: str) -> Vectors:
     return outputs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What config.json says that inference needs."""
-
-    backbone: str
-    max_length: int | None  # pieces that BERT reads at once, two special ones included
-    max_span_width: int
-    spans_per_word: float
-
-
 @dataclass(frozen=True, slots=True)
 class Dygie:
     """A loaded model; it reads one report at a time, so that a graph does not depend on other reports."""
 
     heads: Heads
-    settings: Settings
     backbone: "Backbone"
 
     def graph(self, text: str) -> Graph:
@@ -217,7 +215,7 @@ class Dygie:
         pieces = self.backbone.pieces(words)
         if not any(pieces):
             return ()
-        vectors = self.backbone.vectors(list(chain.from_iterable(pieces)), self.settings.max_length)
+        vectors = self.backbone.vectors(list(chain.from_iterable(pieces)), self.heads.settings.max_length)
         return read_graph(words, word_vectors(vectors, [len(piece) for piece in pieces]), self.heads)
 
 
@@ -316,11 +314,10 @@ def load_dygie(folder: Path) -> Dygie:
         },
         entity_labels=_labels(folder, f"{kind}__ner_labels.txt"),
         relation_labels=_labels(folder, f"{kind}__relation_labels.txt"),
-        max_span_width=settings.max_span_width,
-        spans_per_word=settings.spans_per_word,
+        settings=settings,
     )
     inside = folder / settings.backbone
-    return Dygie(heads, settings, Backbone(str(inside) if inside.is_dir() else settings.backbone, tensors))
+    return Dygie(heads, Backbone(str(inside) if inside.is_dir() else settings.backbone, tensors))
 
 
 def model_kind(folder: Path) -> str:

@@ -123,7 +123,7 @@ def curve_plot(curve: Curve, *, heading: str | None = None) -> str:
 
 
 def risk_plot(curves: Mapping[str, RiskCoverage], score: str) -> str:
-    """Draw one line a selector: the mean loss of the picks that are kept against their share."""
+    """Draw one line per selector: the mean loss of the picks that are kept against their share."""
     title = f"Risk and coverage: {label(score)}"
     styles = looks(curves)
     with canvas():

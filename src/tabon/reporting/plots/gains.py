@@ -77,22 +77,13 @@ def panel_of(results: Results, section: str, score: str, heading: str) -> Panel:
         for cell in results.cells
         if (cell.run, cell.section, cell.score) == (run, section, score)
     }
-    unit = (
-        GAP
-        if any(cell.gap is not None for name, cell in cells.items() if name in results.methods)
-        else RELATIVE
-    )
+    known = any(cell.gap is not None for name, cell in cells.items() if name in results.methods)
+    unit = GAP if known else RELATIVE
     return Panel(heading, unit, tuple(Gain.of(name, cells.get(name), unit) for name in results.methods))
 
 
 def gains_plot(results: Results, section: str, columns: Mapping[str, str]) -> str:
-    """Draw the gain over random of each method, one panel a score; bars are 95 % intervals.
-
-    Args:
-        results: what was measured.
-        section: "findings", "impression" or "report".
-        columns: headings and their scores, in order.
-    """
+    """Draw the gain over random of each method, one panel per score; bars are 95 % intervals."""
     panels = [panel_of(results, section, score, heading) for heading, score in columns.items()]
     across = max(1, min(ACROSS, len(panels)))
     down = max(1, -(-len(panels) // across))

@@ -14,7 +14,7 @@ from tabon.reporting.transition_map import TransitionMap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """One picture and what a reader who cannot see it is told."""
+    """One picture, and its words for a reader who cannot see it."""
 
     name: str  # fit for a file: "gains-impression"
     svg: str
@@ -23,14 +23,8 @@ class Picture:
 
 
 def pictures(results: Results, columns: Mapping[str, str]) -> tuple[Picture, ...]:
-    """Draw everything there is to draw: gains, curves, maps, runs.
-
-    Args:
-        results: what was measured.
-        columns: headings and the scores to show, in order.
-    """
-    drawn = [*_gains(results, columns), *_curves(results, columns), *_maps(results), *_runs(results, columns)]
-    return tuple(drawn)
+    """Draw gains, curves, maps and runs; `columns` are headings and the scores to show, in order."""
+    return (*_gains(results, columns), *_curves(results, columns), *_maps(results), *_runs(results, columns))
 
 
 def _measured(results: Results, section: str, columns: Mapping[str, str]) -> dict[str, str]:
@@ -44,7 +38,7 @@ def _measured(results: Results, section: str, columns: Mapping[str, str]) -> dic
 
 
 def _gains(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
-    """Draw the gains of each section, and tell the best method on each score."""
+    """Draw the gains of each section, and name the best method on each score."""
     for section in results.sections():
         shown = _measured(results, section, columns)
         if not shown:
@@ -62,7 +56,7 @@ def _gains(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
 
 
 def _curves(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
-    """Draw the curves, and tell where each line begins and ends."""
+    """Draw the curves, and say where each line begins and ends."""
     headings = {score: heading for heading, score in columns.items()}
     for number, curve in enumerate(curves_of(results)):
         heading = headings.get(curve.score, curve.score)
