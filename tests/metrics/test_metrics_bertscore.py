@@ -99,7 +99,7 @@ def test_many_pairs_are_scored_in_parts(folders, monkeypatch):
     embedded = []
     monkeypatch.setattr(bertscore, "AT_ONCE", 2)
     monkeypatch.setattr(
-        bertscore,
+        bertscore.bert,
         "encode_rows",
         lambda ids, forward: embedded.extend(map(tuple, ids)) or encode_rows(ids, forward),
     )

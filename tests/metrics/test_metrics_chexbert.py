@@ -91,7 +91,7 @@ def test_uncertain_counts_as_positive(metric, monkeypatch):
     for head, kind in enumerate((0, 1, 2, 3)):
         logits[4 * head + kind] = 1.0
     logits[53] = 1.0
-    monkeypatch.setattr(chexbert, "encode_rows", lambda ids, _: [logits] * len(ids))
+    monkeypatch.setattr(chexbert.bert, "encode_rows", lambda ids, _: [logits] * len(ids))
     expected = np.isin(np.arange(14), (1, 3, 13))
     np.testing.assert_array_equal(metric.label(["any"])[0], expected)
 

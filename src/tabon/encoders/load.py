@@ -51,7 +51,7 @@ MPNET = HubModel(
 def load_encoder(spec: str | Path | SentenceEncoder) -> Encoder:
     """Load an encoder by name, folder, Hub name (`owner/model@revision`) or as an object.
 
-    Behind a question mark stands where it runs: `minilm?device=cuda&precision=float16`.
+    Where it runs follows a question mark: `minilm?device=cuda&precision=float16`.
 
     >>> load_encoder("hashing").fingerprint.dimension
     256

@@ -7,7 +7,7 @@ does not cover, is refused here, whatever the installed library would do with it
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,8 +29,7 @@ def _sha256(paths: list[Path]) -> str:
     digest = sha256()
     for path in paths:
         with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
+            file_digest(file, lambda: digest)
     return digest.hexdigest()
 
 
@@ -199,7 +198,7 @@ def _quiet() -> Iterator[None]:
 def _missing_tensors(folder: Path, model: Any) -> list[str]:  # noqa: ANN401
     """Return the tensors that transformers did not find and made up; a pooler's are not used.
 
-    Where a name is not in the files as it stands, the library says whether it is there under another one.
+    If a name is not in the files, the library says whether it is there under another one.
     """
     safetensors = require("safetensors", extra="torch", feature="safetensors")
     found: list[str] = []

@@ -154,7 +154,7 @@ class Placement:
 
     @classmethod
     def of(cls, query: str) -> "Placement":
-        """Read what stands behind the question mark of an encoder's name.
+        """Read what follows the question mark of an encoder's name.
 
         >>> Placement.of("device=cuda&precision=float16")
         Placement(device='cuda', precision='float16')

@@ -1,14 +1,9 @@
 """Token ids of many sentences, and batches whose shape is a property of the sentence.
 
-The same sentence in another batch comes back with other last bits, because padding
-and matrix shapes change the order of additions. Here no sentence is padded, and every
-product has the same shape whatever else is in the batch: either a batch is always so
-many tokens, of sentences of any lengths (`mixed_batches`), or it is always as many
-sentences of one length (`one_length_batches`). The last ones are filled up.
-
-A GPU reads sentences faster than one Python process can hand them over, so it is
-served by a few processes that only tokenise (`token_process`). They start with
-the encoder and end with it.
+No sentence is padded, and every product has the same shape whatever else is in the batch: a batch is
+always so many tokens (`mixed_batches`), or always as many sentences of one length
+(`one_length_batches`). The last ones are filled up. See docs/decisions/bit-stable-encoding.md.
+A GPU is served by a few processes that only tokenise (`token_process`) and end with the encoder.
 """
 
 import json
@@ -161,21 +156,21 @@ class TokenBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
+class SameLength:
     """Sentences of one token length."""
 
     positions: NDArray[np.int64]
     ids: NDArray[np.int64]  # (count, length); those that only fill up come last and have no position
 
-    def cut(self, count: int) -> tuple["Alike", "Alike"]:
+    def cut(self, count: int) -> tuple["SameLength", "SameLength"]:
         """Return the first ones, and the others."""
-        first = Alike(self.positions[:count], self.ids[:count])
-        return first, Alike(self.positions[count:], self.ids[count:])
+        first = SameLength(self.positions[:count], self.ids[:count])
+        return first, SameLength(self.positions[count:], self.ids[count:])
 
-    def joined(self, other: "Alike") -> "Alike":
+    def joined(self, other: "SameLength") -> "SameLength":
         """Return both, one after the other."""
         positions = np.concatenate([self.positions, other.positions])
-        return Alike(positions, np.concatenate([self.ids, other.ids]))
+        return SameLength(positions, np.concatenate([self.ids, other.ids]))
 
 
 Batches: TypeAlias = Callable[[Iterable[Tokens], int], Iterator[TokenBatch]]
@@ -192,7 +187,7 @@ def batch_size(length: int, tokens: int) -> int:
 
 def one_length_batches(chunks: Iterable[Tokens], tokens: int) -> Iterator[TokenBatch]:
     """Yield batches of about so many tokens, each when it is full; positions count through the chunks."""
-    waiting: dict[int, Alike] = {}
+    waiting: dict[int, SameLength] = {}
     for length in _gathered(chunks, waiting):
         size = batch_size(length, tokens)
         while len(waiting[length].positions) >= size:
@@ -201,33 +196,33 @@ def one_length_batches(chunks: Iterable[Tokens], tokens: int) -> Iterator[TokenB
     for length, rest in sorted(waiting.items()):
         if len(rest.positions):
             copies = np.repeat(rest.ids[-1:], batch_size(length, tokens) - len(rest.ids), axis=0)
-            yield _batch([Alike(rest.positions, np.concatenate([rest.ids, copies]))])
+            yield _batch([SameLength(rest.positions, np.concatenate([rest.ids, copies]))])
 
 
 def mixed_batches(chunks: Iterable[Tokens], tokens: int) -> Iterator[TokenBatch]:
     """Yield batches of exactly so many tokens; a sentence that is longer goes alone."""
-    waiting: dict[int, Alike] = {}
+    waiting: dict[int, SameLength] = {}
     for _ in _gathered(chunks, waiting):
-        while sum(alike.ids.size for alike in waiting.values()) > CHOICE * tokens:
+        while sum(same.ids.size for same in waiting.values()) > CHOICE * tokens:
             yield _fullest(waiting, tokens)
     while waiting:
         yield _fullest(waiting, tokens)
 
 
-def _gathered(chunks: Iterable[Tokens], waiting: dict[int, Alike]) -> Iterator[int]:
+def _gathered(chunks: Iterable[Tokens], waiting: dict[int, SameLength]) -> Iterator[int]:
     """Put the sentences of each chunk where those of their length wait, and yield the length."""
     start = 0
     for chunk in chunks:
-        for alike in by_length(chunk, start):
-            length = alike.ids.shape[1]
-            waiting[length] = waiting[length].joined(alike) if length in waiting else alike
+        for same in by_length(chunk, start):
+            length = same.ids.shape[1]
+            waiting[length] = waiting[length].joined(same) if length in waiting else same
             yield length
         start += len(chunk.lengths)
 
 
-def _fullest(waiting: dict[int, Alike], tokens: int) -> TokenBatch:
+def _fullest(waiting: dict[int, SameLength], tokens: int) -> TokenBatch:
     """Take the longest sentences that still fit, again and again; fill up with sentences of one token."""
-    taken: list[Alike] = []
+    taken: list[SameLength] = []
     room = tokens
     for length in sorted(waiting, reverse=True):
         count = room // max(1, length) if taken or length <= tokens else 1
@@ -237,10 +232,10 @@ def _fullest(waiting: dict[int, Alike], tokens: int) -> TokenBatch:
             room = max(0, room - part.ids.size)
         if not len(waiting[length].positions):
             del waiting[length]
-    return _batch([*taken, Alike(np.zeros(0, np.int64), np.zeros((room, 1), np.int64))])
+    return _batch([*taken, SameLength(np.zeros(0, np.int64), np.zeros((room, 1), np.int64))])
 
 
-def _batch(parts: list[Alike]) -> TokenBatch:
+def _batch(parts: list[SameLength]) -> TokenBatch:
     """Lay sentences end to end."""
     return TokenBatch(
         np.concatenate([part.positions for part in parts]),
@@ -249,14 +244,14 @@ def _batch(parts: list[Alike]) -> TokenBatch:
     )
 
 
-def by_length(chunk: Tokens, start: int = 0) -> Iterator[Alike]:
+def by_length(chunk: Tokens, start: int = 0) -> Iterator[SameLength]:
     """Yield the sentences of each length, the shortest first, in a chunk that begins at a position."""
     starts = np.cumsum(chunk.lengths, dtype=np.int64) - chunk.lengths
     order = np.argsort(chunk.lengths, kind="stable")
     lengths, first = np.unique(chunk.lengths[order], return_index=True)
     for length, rows in zip(lengths.tolist(), np.split(order, first[1:]), strict=False):
         ids = chunk.ids[starts[rows][:, None] + np.arange(length)]
-        yield Alike(start + rows, ids.astype(np.int64))
+        yield SameLength(start + rows, ids.astype(np.int64))
 
 
 def in_order(

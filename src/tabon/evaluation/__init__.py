@@ -1,4 +1,4 @@
-"""What selections are worth: measured once, compared honestly."""
+"""How well selections do: measured once, compared honestly."""
 
 from tabon.evaluation.evaluate import EvaluationSettings, RunInput, evaluate
 from tabon.evaluation.inputs import Case, Cases, Picks, read_cases, read_picks

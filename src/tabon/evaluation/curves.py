@@ -1,8 +1,8 @@
-"""What a method is worth with fewer drafts (the K-curve) or other numbers of neighbours (the k-curve).
+"""How a method does with fewer drafts (K-curve), other numbers of neighbours (k-curve), or fewer picks.
 
-A draft's distance does not depend on the other drafts in the paper's methods, so
-the pick among the first K drafts is read from the distances that are there. The
-picks with fewer neighbours are read from one search at the largest number.
+A draft's distance does not depend on the other drafts in the paper's methods, so the pick among the
+first K drafts is read from the distances that are there, and the picks with fewer neighbours from one
+search at the largest number. Risk and coverage: the least plausible picks are left out.
 """
 
 import json
@@ -27,6 +27,7 @@ from tabon.selectors.conformal import RiskCoverage, risk_coverage
 from tabon.text.records import Query
 
 CURVE_RESAMPLES = 1000
+POINTS = 10  # of a risk-coverage curve
 
 
 def candidates_curve(
@@ -132,13 +133,10 @@ def neighbour_curves(
             )
 
 
-POINTS = 10
-
-
 def risk_of(picks: Picks, measured: Measured, score: str) -> RiskCoverage:
     """Return the mean loss (1 - score) of the most plausible picks, for each tenth of the cases.
 
-    A case's strangeness is the distance of its pick, a section on average; cases without a pick are left out.
+    How implausible a case is, is the distance of its pick, per section; cases without a pick are left out.
     """
     cases, every = measured.cases, np.arange(len(measured.cases))
     column = [each.name for each in measured.scores].index(score)

@@ -54,7 +54,7 @@ class FitCheck:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lesson:
-    """A validation split as numbers: what a selector sees of every draft, and what the draft is worth."""
+    """A validation split as numbers: what a selector sees of every draft, and the draft's score."""
 
     selector: str
     target: str
@@ -173,7 +173,7 @@ def read_lesson(  # what is fitted, on what, for what
 
 
 def _worth(cases: Sequence[Case], section: Section, targets: Mapping[str, Metric]) -> Array:
-    """Return what each draft is worth in one section; NaN where the reference has none."""
+    """Return each draft's score in one section; NaN where the reference has none."""
     counts = [len(case.query.candidates) for case in cases]
     total = np.zeros(sum(counts))
     silent = np.repeat([not case.has(section) for case in cases], counts)

@@ -17,10 +17,11 @@ from tabon.text.reports import SECTIONS, Report, Section
 
 Part = Section | Literal["report"]  # a section, or the whole report
 PARTS: tuple[Part, ...] = (*SECTIONS, "report")
+NOTHING = -1  # the selector abstained
 
 
 def whose(query: Query) -> str:
-    """Return the patient; a query without one stands for itself."""
+    """Return the patient; a query without one is one of its own."""
     return f"study:{query.id}" if query.patient is None else f"patient:{query.patient}"
 
 
@@ -105,12 +106,9 @@ def states(case: Case) -> tuple[Sequence[str], Sequence[Sequence[str]]] | None:
     return truth, drafts
 
 
-NOTHING = -1  # the selector abstained
-
-
 @dataclass(frozen=True, slots=True)
 class Method:
-    """What a signature says of the selector that it stands for."""
+    """What a signature says of the selector that it identifies."""
 
     name: str  # "novelty/knn"
     parts: tuple[str, ...]  # all that changes its picks, each as name:value

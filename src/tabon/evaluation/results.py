@@ -1,4 +1,4 @@
-"""What an evaluation found, as values that are written once and tabled for ever.
+"""What an evaluation found, as values that are written once, merged and tabled.
 
 Every number of every table and picture is read from here; nothing is measured
 again. The file is JSON, the numbers are as measured (rounding is the tables').
@@ -45,7 +45,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One number: what one method's picks are worth in one run, section and score."""
+    """One number: the score of one method's picks in one run and section."""
 
     run: str  # a name of Results.runs, or MEAN_RUN
     section: str  # "findings", "impression", or "report" for scores of the whole report
@@ -65,7 +65,7 @@ class Cell:
     p: float | None = None  # paired randomisation against random, two-sided
     holm: float | None = None  # p adjusted within the headline family
     bh: float | None = None  # p adjusted (Benjamini-Hochberg) over the whole grid
-    wins: int | None = None  # studies where the pick is worth more than the expected random one
+    wins: int | None = None  # studies where the pick scores more than the expected random one
     ties: int | None = None
     losses: int | None = None
 
@@ -161,7 +161,7 @@ def merge_results(many: Sequence[Results]) -> Results:
 
     Raises:
         BadInputError: a score has two signatures, a method has two, the
-            settings differ, a run stands for two sets of drafts, or two files
+            settings differ, a run has two sets of drafts, or two files
             disagree on a number. One file is returned as it is.
     """
     if not many:
@@ -227,7 +227,7 @@ def _union(kind: str, what: str, many: Iterable[Mapping[str, str]]) -> dict[str,
 
 
 def _merged_runs(many: Iterable[Results]) -> dict[str, Run]:
-    """Join the runs by name; a name that stands for two sets of drafts is refused."""
+    """Join the runs by name; a name of two sets of drafts is refused."""
     runs: dict[str, Run] = {}
     for run in (run for results in many for run in results.runs):
         known = runs.get(run.name, run)
@@ -259,17 +259,14 @@ def _mean_cells(results: Results) -> Iterable[Cell]:
     """Yield the mean over runs of each method and score that every run has a number for."""
     places = {(c.section, c.method, c.score): None for c in results.cells}
     by_place = {(c.run, c.section, c.method, c.score): c for c in results.cells}
-    means: dict[tuple[str, str, str], float] = {}
-    counts: dict[tuple[str, str, str], int] = {}
+    means: dict[tuple[str, str, str], tuple[float, int]] = {}
     for section, method, score in places:
         found = [by_place.get((run.name, section, method, score)) for run in results.runs]
         values = [cell.value for cell in found if cell and cell.value is not None]
         if len(values) == len(results.runs):
-            means[section, method, score] = sum(values) / len(values)
-            counts[section, method, score] = sum(cell.n for cell in found if cell)
-    for (section, method, score), value in means.items():
-        random = means.get((section, RANDOM, score))
-        n = counts[section, method, score]
+            means[section, method, score] = sum(values) / len(values), sum(cell.n for cell in found if cell)
+    for (section, method, score), (value, n) in means.items():
+        random, _ = means.get((section, RANDOM, score), (None, 0))
         mean = Cell(run=MEAN_RUN, section=section, method=method, score=score, value=value, n=n)
         if method != RANDOM and random is not None:
             mean = replace(mean, delta=value - random, relative=(value - random) / random if random else None)

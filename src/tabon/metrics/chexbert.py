@@ -1,9 +1,6 @@
 """CheXbert: which of 14 observations a report states, by a BERT with 14 small heads, and F1 of that.
 
-Labels as f1chexbert 0.0.2 gives them: an observation counts as there when its
-head says positive or uncertain, not when it says blank or negative. An empty
-text is labelled as any other (Smit et al., 2020).
-
+Labels as f1chexbert 0.0.2 gives them: positive and uncertain count as there (docs/decisions/chexbert.md).
 Files: chexbert.pth of StanfordAIMI/RRG_scorers, whose sha256 is checked, and the
 tokenizer and config of bert-base-uncased. Or all of them in one folder.
 """
@@ -20,17 +17,7 @@ import numpy as np
 from tabon._internal.extras import require
 from tabon.errors import BadInputError, MetricUnavailableError
 from tabon.metrics.labels import STATISTICS, Labels, label_scores, measure_labels
-from tabon.metrics.models.bert import (
-    EXTRA,
-    digest,
-    encode_rows,
-    find_folder,
-    load_config,
-    load_encoder,
-    load_tensors,
-    load_tokenizer,
-    tokenizer_files,
-)
+from tabon.metrics.models import bert
 from tabon.metrics.protocol import Pair, Statistics
 from tabon.text.observations import OBSERVATIONS
 
@@ -53,12 +40,14 @@ def find_files(model: Path | None) -> tuple[Path, Path]:
     All are in the folder `model`, or in the local Hub cache.
     """
     if model is None:
-        weights = find_folder(
+        weights = bert.find_folder(
             "chexbert", REPOSITORY, (WEIGHTS,), revision=REVISION, model=None, published=PUBLISHED
         )
-        backbone = find_folder("chexbert", BACKBONE, BACKBONE_FILES, revision=BACKBONE_REVISION, model=None)
+        backbone = bert.find_folder(
+            "chexbert", BACKBONE, BACKBONE_FILES, revision=BACKBONE_REVISION, model=None
+        )
         return weights / WEIGHTS, backbone
-    folder = find_folder("chexbert", REPOSITORY, (WEIGHTS, "config.json"), revision=None, model=model)
+    folder = bert.find_folder("chexbert", REPOSITORY, (WEIGHTS, "config.json"), revision=None, model=model)
     if not any((folder / name).is_file() for name in VOCABULARIES):
         raise MetricUnavailableError(
             "chexbert", f"vocab.txt is not in {folder}", f"take it from {BACKBONE} on the Hub"
@@ -75,13 +64,15 @@ class CheXbert:
 
     def __init__(self, weights: Path, backbone: Path) -> None:
         """Load tokenizer, encoder and heads."""
-        torch = require("torch", extra=EXTRA, feature="torch")
-        config = load_config(backbone)
-        tensors = {name.removeprefix("module."): tensor for name, tensor in load_tensors(weights).items()}
-        self._tokenizer = load_tokenizer(backbone)
+        torch = require("torch", extra=bert.EXTRA, feature="torch")
+        config = bert.load_config(backbone)
+        tensors = {
+            name.removeprefix("module."): tensor for name, tensor in bert.load_tensors(weights).items()
+        }
+        self._tokenizer = bert.load_tokenizer(backbone)
         self._longest = min(LONGEST, int(config.max_position_embeddings))
         inner = {name[5:]: tensor for name, tensor in tensors.items() if name.startswith("bert.")}
-        self._model = load_encoder(weights, config, tensors=inner)
+        self._model = bert.load_encoder(weights, config, tensors=inner)
         self._heads = tuple(
             torch.cat([_head(tensors, number, part, weights) for number in range(len(CLASSES))])
             for part in ("weight", "bias")
@@ -89,8 +80,8 @@ class CheXbert:
         self.signature = "|".join(
             (
                 self.name,
-                f"weights:{digest(weights)}",
-                f"tokenizer:{digest(*tokenizer_files(backbone))}",
+                f"weights:{bert.digest(weights)}",
+                f"tokenizer:{bert.digest(*bert.tokenizer_files(backbone))}",
                 "uncertain:positive",
                 f"tokens:{self._longest}",
                 "empty:labelled",
@@ -111,14 +102,14 @@ class CheXbert:
             return np.zeros((0, len(OBSERVATIONS)), dtype=bool)
         cleaned = [_cleaned(text) for text in texts]
         ids = self._tokenizer(cleaned, truncation=True, max_length=self._longest)["input_ids"]
-        logits = np.stack(encode_rows(ids, self._forward))
+        logits = np.stack(bert.encode_rows(ids, self._forward))
         heads = np.split(logits, np.cumsum(CLASSES)[:-1], axis=1)
         classes = np.stack([head.argmax(axis=1) for head in heads], axis=1)
         return np.isin(classes, (POSITIVE, UNCERTAIN))
 
     def _forward(self, ids: Any) -> Any:  # noqa: ANN401  # tensors, an optional import
         """Return the logits of all heads side by side, (texts, 54)."""
-        torch = require("torch", extra=EXTRA, feature="torch")
+        torch = require("torch", extra=bert.EXTRA, feature="torch")
         return torch.nn.functional.linear(self._model(ids).last_hidden_state[:, 0], *self._heads)
 
 

@@ -1,12 +1,8 @@
 """COMET (wmt22-comet-da): a learned score of a draft beside the reference and a source.
 
-Reports are no translations and have no source, so each draft is measured with
-three stand-ins: the reference, an empty text, the prior report. `comet` is the
-one with the reference. See docs/decisions/comet.md.
-
-The package unbabel-comet holds transformers below 5; this is its
-RegressionMetric, inference only. Rows depend on their pair alone, for the same
-reason and in the same way as in `tabon.encoders.torch_engine.encoder`.
+Reports have no source, so each draft is measured with three stand-ins: the reference (`comet`), an
+empty text, the prior report. This is unbabel-comet's RegressionMetric, inference only; rows depend
+on their pair alone. See docs/decisions/comet.md.
 """
 
 import re
@@ -24,14 +20,7 @@ from numpy.typing import NDArray
 
 from tabon._internal.extras import require
 from tabon.errors import MetricUnavailableError
-from tabon.metrics.models.bert import (
-    EXTRA,
-    batches_of_one_length,
-    digest,
-    find_folder,
-    load_tensors,
-    on_one_thread_each,
-)
+from tabon.metrics.models import bert
 from tabon.metrics.protocol import Pair, Score, Statistics, mean_of
 
 if TYPE_CHECKING:
@@ -112,8 +101,8 @@ def read_settings(path: Path) -> Settings:
 
 
 def _read_yaml(path: Path) -> object:
-    """Read a small YAML file without aliases, with which a few lines can stand for any number; else None."""
-    yaml = require("yaml", extra=EXTRA, feature="pyyaml")
+    """Read a small YAML file without aliases, with which a few lines can mean any number; else None."""
+    yaml = require("yaml", extra=bert.EXTRA, feature="pyyaml")
     if path.stat().st_size > LARGEST_HPARAMS:
         return None
     try:
@@ -159,8 +148,8 @@ class Network:
 
     def __init__(self, tensors: "Tensors", config: Path, tokenizer: Path, settings: Settings) -> None:
         """Put the weights of a checkpoint in their places."""
-        self._torch = require("torch", extra=EXTRA, feature="torch")
-        library = require("transformers", extra=EXTRA, feature="transformers")
+        self._torch = require("torch", extra=bert.EXTRA, feature="torch")
+        library = require("transformers", extra=bert.EXTRA, feature="transformers")
         self._settings = settings
         with self._torch.device("meta"):  # the weights are put in, not copied
             encoder = library.XLMRobertaModel(
@@ -195,7 +184,7 @@ class Network:
         """Return one vector per text; the same bits whatever else is in the batch."""
         whole = [text.encode("utf-8", "replace").decode() for text in texts]
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(whole)]
-        batches = list(batches_of_one_length([len(ids) for ids in tokens], lambda _: BATCH))
+        batches = list(bert.batches_of_one_length([len(ids) for ids in tokens], lambda _: BATCH))
         rows = np.empty((len(texts), self._encoder.config.hidden_size), dtype=np.float32)
         embedded = self._side_by_side(partial(self._embed, tokens), batches)
         for batch, found in zip(batches, embedded, strict=True):
@@ -211,7 +200,7 @@ class Network:
     def _side_by_side(self, work: Callable[[list[int]], Rows], batches: list[list[int]]) -> list[Rows]:
         """Work on batches of `BATCH`, each on one thread; a short one is filled up with its last member."""
         full = [batch + batch[-1:] * (BATCH - len(batch)) for batch in batches]
-        done = on_one_thread_each(work, full)
+        done = bert.on_one_thread_each(work, full)
         return [rows[: len(batch)] for rows, batch in zip(done, batches, strict=True)]
 
     def _embed(self, tokens: list[list[int]], batch: list[int]) -> Rows:
@@ -251,7 +240,7 @@ def _layer_weights(tensors: "Tensors", *, sparse: bool) -> "torch.Tensor":
 
 def _load_tokenizer(path: Path, max_tokens: int) -> Any:  # noqa: ANN401  # an optional import
     """Load tokenizer.json as it is; the classes of transformers 5 rebuild parts of it."""
-    library = require("tokenizers", extra=EXTRA, feature="tokenizers")
+    library = require("tokenizers", extra=bert.EXTRA, feature="tokenizers")
     try:
         tokenizer = library.Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises nothing narrower
@@ -302,20 +291,20 @@ def load(model: Path | None) -> Comet:
         MetricUnavailableError: a file is missing, or is of another kind of model.
         BadInputError: the checkpoint is damaged.
     """
-    folder = find_folder(
+    folder = bert.find_folder(
         "comet", REPOSITORY, (CHECKPOINT, HPARAMS), revision=REVISION, model=model, published=PUBLISHED
     )
     settings = read_settings(folder / HPARAMS)
     repository, revision = BACKBONES.get(settings.backbone, (settings.backbone, None))
     beside = folder / settings.backbone  # an absolute path stays one
-    backbone = find_folder(
+    backbone = bert.find_folder(
         "comet",
         repository,
         (CONFIG, TOKENIZER),
         revision=revision,
         model=beside if beside.is_dir() else None,
     )
-    tensors = load_tensors(folder / CHECKPOINT)
+    tensors = bert.load_tensors(folder / CHECKPOINT)
     try:
         network = Network(tensors, backbone / CONFIG, backbone / TOKENIZER, settings)
         network.scores(network.vectors([""]), np.zeros((1, 3), dtype=np.int64))
@@ -325,7 +314,7 @@ def load(model: Path | None) -> Comet:
         ) from error
     files = {"weights": folder / CHECKPOINT, "hparams": folder / HPARAMS}
     files |= {"config": backbone / CONFIG, "tokenizer": backbone / TOKENIZER}
-    parts = ["comet", "source:reference", *(f"{kind}:{digest(path)}" for kind, path in files.items())]
+    parts = ["comet", "source:reference", *(f"{kind}:{bert.digest(path)}" for kind, path in files.items())]
     parts += [f"max-tokens:{network.max_tokens}", f"batching:{BATCH} of one length"]
     parts += [f"{package}:{version(package)}" for package in ("transformers", "tokenizers", "torch")]
     return Comet(network, "|".join(parts))

@@ -1,11 +1,9 @@
 """F1 of the 14 CheXpert observations, from counts that add up over reports.
 
-Shared by every labeller that says which observations a report holds: CheXbert and tabon's
-own rules (`tabon.text.observations`; docs/reference/labeller.md says what they are worth),
-which need no weights and are no stand-in for CheXbert: compare their numbers with each
-other only. The averages are those of scikit-learn's `f1_score` with `zero_division=0`:
-micro pools the counts, macro is the mean over observations, weighted the mean by how often
-the reference has each, samples the mean over reports.
+Shared by every labeller: CheXbert, and tabon's own rules (docs/reference/labeller.md), which are no
+stand-in for it. The averages are those of scikit-learn's `f1_score` with `zero_division=0`: micro pools
+the counts, macro is the mean over observations, weighted the mean by how often the reference has each,
+samples the mean over reports.
 """
 
 from collections.abc import Callable, Sequence

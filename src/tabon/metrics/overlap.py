@@ -100,11 +100,11 @@ class Bleu:
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
         """Return one row per pair: n-grams, lengths and sentence scores."""
-        return measure_texts(pairs, self._ngrams, self._row, len(self.statistics))
 
-    def _ngrams(self, text: str) -> NGrams:
-        """Count the n-grams of a text."""
-        return NGrams(*self._extract(self._bleu.tokenizer(text.rstrip()), 1, MOST))
+        def ngrams(text: str) -> NGrams:
+            return NGrams(*self._extract(self._bleu.tokenizer(text.rstrip()), 1, MOST))
+
+        return measure_texts(pairs, ngrams, self._row, len(self.statistics))
 
     def _row(self, reference: NGrams, candidate: NGrams) -> list[float]:
         """Return the statistics of one draft; orders that it is too short for do not count in its score."""

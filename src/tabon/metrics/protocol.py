@@ -23,7 +23,7 @@ Counts = NDArray[np.float64]  # (...) how many drafts are in a sum
 Values = NDArray[np.float64]
 
 BATCH = 512  # pairs that are measured and kept in one step
-KEPT_TEXTS = 256  # texts that are kept as a metric reads them; drafts of one study stand together
+KEPT_TEXTS = 256  # texts that are kept as a metric reads them; drafts of one study come together
 Read = TypeVar("Read")
 
 

@@ -1,9 +1,7 @@
-"""RadGraph F1: do draft and reference name the same entities, and relate them alike.
+"""RadGraph F1: do draft and reference name the same entities, and relate them in the same way.
 
-A report is a graph of entities; a reward is the F1 of two sets drawn from two
-graphs. Three sets are those of the package `radgraph` 0.1.18 (its levels
-simple, partial and complete), two are those of RadEval's `radgraph_radcliq`.
-Texts are lower-cased before the model reads them, so that "Lungs" is "lungs".
+A reward is the F1 of two sets drawn from the graphs of two lower-cased reports: three sets of the
+package `radgraph` 0.1.18, two of RadEval's `radgraph_radcliq` (docs/decisions/radgraph.md).
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +21,7 @@ RULES = "radgraph-0.1.18"  # the package whose words, decoding and rewards these
 REPOSITORY, REVISION = "StanfordAIMI/RRG_scorers", "6646433b3ad83a10f6e141db76d0ece44312b236"
 ARCHIVE = f"{KINDS[0]}.tar.gz"
 ARCHIVE_SHA256 = (
-    "fadb5a3454e8996714b609e3105a07e447fa61aa88fffe966b650959475117b6"  # what it holds has no known sum
+    "fadb5a3454e8996714b609e3105a07e447fa61aa88fffe966b650959475117b6"  # its files have no known sum
 )
 USUAL_FOLDER = Path(".cache", "radgraph", "0.1.18", KINDS[0])  # where `radgraph` unpacks its default model
 STATISTICS = ("entity", "entity-relation", "bar", "averaged", "averaged-radcliq")
@@ -61,7 +59,7 @@ class RadGraph:
         return tuple(Score(f"radgraph-{name}", mean_of(i)) for i, name in enumerate(self.statistics))
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
-        """Return the F1s of each pair; a text that stands in several pairs is read once."""
+        """Return the F1s of each pair; a text of several pairs is read once."""
         texts = {text.lower() for pair in pairs for text in (pair.reference, pair.candidate)}
         graphs: Mapping[str, Graph] = {text: self.model.graph(text) for text in sorted(texts) if text}
         rows = [

@@ -1,9 +1,7 @@
-"""F1 of the kinds of change that a draft and its reference mention.
+"""F1 of the kinds of change (new, stable, improved, …) that a draft and its reference mention.
 
-Of each text the set of changes (new, stable, improved, worse, resolved, moved)
-is taken, and F1 of the two sets is the pair's. Two texts without any change
-have no F1: `temporal-f1` leaves such pairs out, `temporal-f1-empty-1` counts
-them as 1 (see docs/decisions/temporal-f1.md).
+Two texts without any change have no F1: `temporal-f1` leaves such pairs out, `temporal-f1-empty-1`
+counts them as 1 (see docs/decisions/temporal-f1.md).
 """
 
 from collections.abc import Sequence

@@ -207,24 +207,19 @@ def _pictures_html(pictures: Sequence[Picture] | None) -> str:
         return "<p>There is nothing to draw.</p>"
     parts = []
     for folded, group in groupby(pictures, key=lambda picture: picture.folded):
-        figures = [_figure(picture) for picture in group]
+        figures = []
+        for picture in group:  # it stays white in the dark
+            data = b64encode(picture.svg.encode()).decode()
+            found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture.svg)
+            width, height = (round(float(side) * 4 / 3) for side in found.groups()) if found else (800, 600)
+            figures.append(
+                f'<figure id="{escape(picture.name)}"><div class="scroll picture" tabindex="0">'
+                f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(picture.alt)}" '
+                f'width="{width}" height="{height}" style="max-width:{width}px"></div></figure>'
+            )
         body = "\n".join(figures)
         parts.append(_shut(f"{len(figures)} more like this", body) if folded else body)
     return "\n".join(parts)
-
-
-def _figure(picture: Picture) -> str:
-    """Return one picture with its words; it stays white in the dark."""
-    data = b64encode(picture.svg.encode()).decode()
-    found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture.svg)
-    width, height = (round(float(side) * 4 / 3) for side in found.groups()) if found else (800, 600)
-    image = (
-        f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(picture.alt)}" '
-        f'width="{width}" height="{height}" style="max-width:{width}px">'
-    )
-    return (
-        f'<figure id="{escape(picture.name)}"><div class="scroll picture" tabindex="0">{image}</div></figure>'
-    )
 
 
 def _missing_html(results: Results, columns: Mapping[str, str]) -> str:

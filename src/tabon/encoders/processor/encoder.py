@@ -20,7 +20,15 @@ from tabon.encoders.model_folder import check_folder, modules, reading, settings
 from tabon.encoders.processor.network import Network, max_tokens, read_network
 from tabon.encoders.processor.onnx_forward import OnnxForward
 from tabon.encoders.protocol import EncoderFingerprint, Matrix
-from tabon.encoders.tokens import Alike, Tokens, batch_size, by_length, cut_and_unpadded, in_order, tokenise
+from tabon.encoders.tokens import (
+    SameLength,
+    Tokens,
+    batch_size,
+    by_length,
+    cut_and_unpadded,
+    in_order,
+    tokenise,
+)
 from tabon.errors import EncoderError, NeedsTorchError
 
 AT_ONCE = 1024  # sentences between two signs of progress
@@ -123,7 +131,7 @@ class ProcessorEncoder:
                 rows[batch.positions] = found
         return rows
 
-    def _run(self, batch: Alike) -> tuple[Alike, Matrix]:
+    def _run(self, batch: SameLength) -> tuple[SameLength, Matrix]:
         """Run one batch; return it with its rows."""
         try:
             tokens = self._forward(batch.ids)
@@ -137,12 +145,12 @@ class ProcessorEncoder:
             return batch, rows / np.sqrt(np.einsum("nd,nd->n", rows, rows))[:, None]
 
 
-def _batches(tokens: Tokens, at_once: int) -> Iterator[Alike]:
+def _batches(tokens: Tokens, at_once: int) -> Iterator[SameLength]:
     """Yield sentences of one length together, the longest first; one without tokens has no row."""
-    for alike in reversed(list(by_length(tokens))):
-        length = alike.ids.shape[1]
-        while length and len(alike.positions):
-            batch, alike = alike.cut(batch_size(length, at_once))  # noqa: PLW2901
+    for same in reversed(list(by_length(tokens))):
+        length = same.ids.shape[1]
+        while length and len(same.positions):
+            batch, same = same.cut(batch_size(length, at_once))  # noqa: PLW2901
             yield batch
 
 

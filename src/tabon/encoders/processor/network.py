@@ -1,9 +1,8 @@
 """A plain model, read from its folder without a library: BERT or MPNet, the mean over its tokens, unit rows.
 
-What a folder asks for beyond that is not guessed at. It is named, and left to
-sentence-transformers. Weights are read from a safetensors file (a length, a JSON header,
-raw numbers), which is mapped into memory; every field of the header is checked before a
-tensor is read, so a damaged file is refused and nothing outside of it is read.
+What a folder asks for beyond that is named, and left to sentence-transformers. Weights are read from a
+safetensors file that is mapped into memory; every field of its header is checked first, so a damaged
+file is refused and nothing outside of it is read.
 """
 
 import json
@@ -249,11 +248,11 @@ def _transformer(folder: Path) -> Path:
 def _sizes(folder: Path, config: Mapping[str, Any]) -> Sizes:
     """Read the sizes of a model from its settings."""
     names = ("num_hidden_layers", "num_attention_heads", "hidden_size", "intermediate_size", "vocab_size")
-    told = [config.get(name) for name in (*names, "max_position_embeddings")]
-    told.append(config.get("type_vocab_size", 1))
-    counts = [count for count in told if type(count) is int and count > 0]
+    given = [config.get(name) for name in (*names, "max_position_embeddings")]
+    given.append(config.get("type_vocab_size", 1))
+    counts = [count for count in given if type(count) is int and count > 0]
     epsilon = config.get("layer_norm_eps")
-    whole = len(counts) == len(told) and counts[2] % counts[1] == 0
+    whole = len(counts) == len(given) and counts[2] % counts[1] == 0
     if not whole or type(epsilon) is not float or not math.isfinite(epsilon):
         raise NeedsTorchError(folder.name, "does not give all sizes of its model in config.json")
     layers, heads, width, inside, words, positions, types = counts

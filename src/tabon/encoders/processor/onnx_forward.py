@@ -1,9 +1,8 @@
 """BERT and MPNet in onnxruntime: the weights stay where they are in their file.
 
-The graph is an ONNX model without its weights, some 20 kB. It is written as protocol
-buffers by hand, since it needs six kinds of messages and no more:
-https://github.com/onnx/onnx/blob/main/onnx/onnx.proto has their numbers.
-The weights are named, and handed over when the session is made.
+The graph names the weights, which are handed over when the session is made. It is written as protocol
+buffers by hand (docs/decisions/encoding-without-torch.md); onnx.proto has the numbers of the fields:
+https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 """
 
 import struct

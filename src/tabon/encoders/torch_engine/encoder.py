@@ -1,8 +1,7 @@
 """Sentence-transformers models, run so that a row depends on its sentence alone.
 
-Tokens are made ahead of the model, beside it. On a processor every batch runs on
-one thread and several run side by side; on GPUs two batches are under way on
-each, so that one is being fetched while the other is worked on.
+On a processor every batch runs on one thread and several run side by side; on GPUs two batches are
+under way on each, so that one is being fetched while the other is worked on.
 """
 
 import math

@@ -1,18 +1,9 @@
-"""BERT and MPNet without padding, from token ids to unit rows.
+"""BERT and MPNet without padding, from token ids to unit rows; parity with the library is tested.
 
-No sentence of a batch is padded, so there is no mask: the products are of all
-tokens at once, and attention is within the sentences, those of one length
-together. What is left is a dozen operations a layer. Parity with the library is
-tested.
-
-Threads that run batches side by side would wait for each other at Python's lock, a
-dozen times a layer. TorchScript runs the same operations in the same order without
-it, to the same bits; so the layers are written in the part of Python that it reads.
-
-On a processor reduced precision is a matter of products alone: x and W are
-rounded for them, and what comes out is as precise as x was again. oneDNN brings W
-into the order that its kernels for bfloat16 read; here this is done once, for as
-many rows as every batch has, and not in every product.
+There is no mask: the products are of all tokens at once, and attention is within the sentences, those
+of one length together. The layers are written in the part of Python that TorchScript reads, so that
+threads do not wait for each other. On a processor reduced precision is a matter of products alone, and
+oneDNN's order of W is made once (docs/decisions/bit-stable-encoding.md).
 """
 
 from collections.abc import Callable

@@ -104,7 +104,7 @@ def recut(
 def nested_banks(bank: TransitionBank, seed: int, shares: tuple[float, ...] = SHARES) -> Iterator[SizedBank]:
     """Yield banks of growing shares of the patients, each within the next; none twice.
 
-    A transition without a patient stands for a patient of its own.
+    A transition without a patient is one of a patient of its own.
     """
     owners = [
         f"transition:{row['id']}" if row.get("patient") is None else f"patient:{row['patient']}"

@@ -53,11 +53,11 @@ class Row:
     x: int | None = None  # its place on a curve
     drafts: int | None = None  # only so many drafts of each study count
     studies: frozenset[str] | None = None  # only these count
-    like_length: bool = False  # compared with drafts of like length, not with all
+    like_length: bool = False  # compared with drafts of similar length, not with all
 
     @property
     def comparable(self) -> bool:
-        """Say whether the row stands on the same studies, drafts and baseline as the right prior's."""
+        """Say whether the row has the same studies, drafts and baseline as the right prior's."""
         return self.drafts is None and self.studies is None and not self.like_length
 
     @property
@@ -65,9 +65,9 @@ class Row:
         """Return the name of the row in results."""
         return f"{self.selector} | {self.label}"
 
-    def left_out(self, reason: str) -> "LeftOut":
+    def left_out(self, reason: object) -> "LeftOut":
         """Say why the row is not there."""
-        return LeftOut(selector=self.selector, group=self.group, label=self.label, reason=reason)
+        return LeftOut(selector=self.selector, group=self.group, label=self.label, reason=str(reason))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,10 +141,6 @@ class Trial:
     def row(self, group: str, label: str, *picks: Picks) -> Row:
         """Return a row of this selector."""
         return Row(selector=self.selector, group=group, label=label, picks=picks)
-
-    def left_out(self, group: str, label: str, error: object) -> LeftOut:
-        """Say why a condition is not there."""
-        return self.row(group, label).left_out(str(error))
 
 
 Condition = Callable[[Trial, Picks], Iterator[Row | LeftOut]]  # the picks with the right prior are given
@@ -234,10 +230,10 @@ def with_other_encoder(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
     try:
         encoder = trial.other_encoder()
     except (EncoderError, MissingExtraError) as error:
-        yield trial.left_out("encoder", "another encoder", error)
+        yield trial.row("encoder", "another encoder").left_out(error)
         return
     if encoder.fingerprint == trial.encoder.fingerprint:
-        yield trial.left_out("encoder", "another encoder", "it is the bank's own; name another one")
+        yield trial.row("encoder", "another encoder").left_out("it is the bank's own; name another one")
         return
     label = f"encoder {encoder.fingerprint.encoder}"
     bank = encoded_anew(trial.bank, encoder, trial.store)
@@ -257,7 +253,7 @@ def with_other_pieces(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
 
 
 def with_like_length(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
-    """Compare the picks with drafts of like length only."""
+    """Compare the picks with drafts of similar length only."""
     row = trial.row("length", "against drafts of like length", right)
     yield replace(row, like_length=True)
 
@@ -276,7 +272,7 @@ def _tried(trial: Trial, group: str, label: str, *choices: Callable[[], Picks]) 
     try:
         yield trial.row(group, label, *(choose() for choose in choices))
     except TabonError as error:
-        yield trial.left_out(group, label, error)
+        yield trial.row(group, label).left_out(error)
 
 
 CONDITIONS: Mapping[str, Condition] = MappingProxyType(

@@ -1,4 +1,8 @@
-"""What a condition is worth: the share of the gap it closes, and what the right prior adds to it."""
+"""The outcome of a condition: the share of the gap it closes, and what the right prior adds to it.
+
+Two or more queries files hold drafts of the same studies: made with and without the prior, chosen with
+the right prior, another's, and without one. Studies that all files hold are compared, in pairs.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +20,7 @@ from tabon.evaluation.draft_scores import Measured, measured_parts
 from tabon.evaluation.results import ORACLE, RANDOM, Cell, Number
 from tabon.metrics import Metric
 
-LIKE = 0.15  # how far a draft of like length may differ, as a share of the pick's words
+SIMILAR_LENGTH = 0.15  # how far a draft's words may differ, as a share of the pick's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +76,7 @@ def outcomes_of(rows: Sequence[Row], measured: Measured, chance: Chance) -> Iter
 
 
 def worth_of(rows: Sequence[Row], measured: Measured, chance: Chance) -> Worth:
-    """Work out what rows are worth in some studies, each as the mean over its seeds."""
+    """Work out the scores of rows in some studies, each as the mean over its seeds."""
     picks = [picks.rows(measured.cases) for row in rows for picks in row.picks]
     found = worth(RunTable("", measured, picks), chance)
     each = iter(found.methods)
@@ -133,7 +137,7 @@ def _on_its_own(row: Row, right: Row, measured: Measured, chance: Chance) -> _Co
 
 
 def _beside_like_length(row: Row, measured: Measured, chance: Chance) -> _Compared | LeftOut:
-    """Compare picks with the mean of the study's other drafts of like length.
+    """Compare picks with the mean of the study's other drafts of similar length.
 
     What is lost is what length alone explains: (pick - random) - (pick - like drafts).
     """
@@ -154,15 +158,15 @@ def like_length(words: NDArray[np.int64], there: NDArray[np.bool_], picks: Indic
     [[False, True, False, True]]
     """
     own = np.take_along_axis(words, np.maximum(picks, 0)[:, None], axis=1)
-    near = np.abs(words - own) <= LIKE * own
+    near = np.abs(words - own) <= SIMILAR_LENGTH * own
     itself = np.arange(words.shape[1])[None, :] == picks[:, None]
-    alike: NDArray[np.bool_] = near & there & ~itself & (own > 0) & (picks >= 0)[:, None]
-    return alike
+    similar: NDArray[np.bool_] = near & there & ~itself & (own > 0) & (picks >= 0)[:, None]
+    return similar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactorialCell:
-    """What one way of choosing among drafts of one generation is worth."""
+    """The score of one way of choosing among drafts of one generation."""
 
     generation: str
     selector: str  # or random, or oracle
@@ -209,7 +213,7 @@ def generations_of(files: Sequence[Cases]) -> list[Generation]:
 
 
 def generation_names(files: Sequence[Cases]) -> list[str]:
-    """Return each file's prompt, or as much of its path as tells the files apart."""
+    """Return each file's prompt, or as much of its path as distinguishes the files."""
     prompts = [file.fact("prompt") for file in files]
     if all(prompts) and len(set(prompts)) == len(prompts):
         return prompts

@@ -1,4 +1,4 @@
-"""The scores that were asked for, each measured by its metric."""
+"""From queries, a bank and names of selectors and scores to the results of all controls."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -31,6 +31,9 @@ from tabon.method.bank import TransitionBank
 from tabon.metrics import METRICS, Metric, Pair, Score, load_metric
 from tabon.metrics.protocol import MeasurementStore, Statistics, measure_pairs
 from tabon.selectors.selector import bank_encoder
+
+DEFAULT_SELECTORS = ("transition:novelty/min", "transition:cost-ot/knn", "consensus:chamfer", "fused")
+DEFAULT_SCORES = ("rouge-l-f", "labels-14-micro")
 
 
 @dataclass(frozen=True)
@@ -86,10 +89,6 @@ def load_scores(names: Sequence[str], store: MeasurementStore | None = None) -> 
                 raise UnknownNameError("score", name, scores)
         loaded.append(SomeScores(metric, tuple(scores[name] for name in wanted), store))
     return loaded
-
-
-DEFAULT_SELECTORS = ("transition:novelty/min", "transition:cost-ot/knn", "consensus:chamfer", "fused")
-DEFAULT_SCORES = ("rouge-l-f", "labels-14-micro")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +196,7 @@ class Bench:
             except (TabonError, ImportError) as error:
                 if self.settings.selectors:
                     raise
-                left_out.append(trial.left_out("prior", "all conditions", error))
+                left_out.append(trial.row("prior", "all conditions").left_out(error))
         return trials, left_out
 
     def rows(self, trial: Trial) -> Iterator[Row | LeftOut]:

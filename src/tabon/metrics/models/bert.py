@@ -1,16 +1,14 @@
 """BERT-like networks of metrics: found on this machine, read without running them, run bit-stably.
 
-Nothing here reaches the network. A folder is what the user named, or the snapshot of
-a repository in the local Hugging Face cache. As in `tabon.encoders.torch_engine`, a batch
-holds texts of one token length without padding and runs on one thread; how many it holds
-follows from the length, so shapes are a property of the text, and so are the bits.
+Nothing here reaches the network. A batch holds texts of one token length without padding and runs on
+one thread; how many it holds follows from the length (docs/decisions/bit-stable-encoding.md).
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -150,8 +148,7 @@ def file_sha256(*paths: Path) -> str:
     found = sha256()
     for path in paths:
         with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                found.update(block)
+            file_digest(file, lambda: found)
     return found.hexdigest()
 
 

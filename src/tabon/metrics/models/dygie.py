@@ -1,11 +1,8 @@
-"""RadGraph's model: a report in, its entities and relations out.
+"""RadGraph's model, a DyGIE++ (docs/decisions/radgraph.md): a report in, its entities and relations out.
 
-RadGraph is a DyGIE++ that was trained with AllenNLP; the package `radgraph`
-carries both and does not run on transformers 5. This is its inference alone: no
-coreference, no events, one sentence a report. After BERT the arithmetic is numpy's;
-the weights keep the names of the checkpoint. A model folder is one of its archives
-unpacked: config.json, vocabulary/ and weights.th. The backbone that config.json names
-gives shape and tokenizer, its weights are in weights.th.
+Inference alone: no coreference, no events, one sentence a report. A model folder is an archive of the
+package `radgraph` unpacked. Its config.json names the backbone that gives shape and tokenizer; all
+weights are in weights.th and keep the names of the checkpoint. After BERT the arithmetic is numpy's.
 
     text ─▶ words ─▶ word pieces ─▶ BERT ─▶ one vector per word ─▶ spans ─▶ an entity label or none
     ─▶ the spans that may relate ─▶ a relation or none

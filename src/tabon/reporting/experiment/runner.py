@@ -1,10 +1,14 @@
-"""Which step made which file from what: a step whose inputs are the same is not run again."""
+"""Run, or go on with, everything an experiment needs, up to its results.
 
+Each step writes one file in one move and is skipped if that file was made from the
+same inputs, so a run that was stopped goes on where it was.
+"""
+
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -23,7 +27,7 @@ from tabon.reporting.experiment.plan import Experiment, RunPlan
 from tabon.selectors import Selector
 from tabon.text.records import Query, read_queries, read_transitions, whole_query
 
-BLOCK = 1 << 20
+RESULTS = "results.json"
 
 
 class Steps:
@@ -48,7 +52,7 @@ class Steps:
     def make(self, output: Path, inputs: object, work: Callable[[], None]) -> bool:
         """Run `work` unless it made `output` from the same inputs before; say whether it ran."""
         name = output.relative_to(self._folder).as_posix()
-        key = sha256(json.dumps(inputs, sort_keys=True, default=str).encode()).hexdigest()
+        key = hashlib.sha256(json.dumps(inputs, sort_keys=True, default=str).encode()).hexdigest()
         if self._made.get(name) == self._stamp(output, key):
             self._skipped += 1
             return False
@@ -69,14 +73,8 @@ class Steps:
 
 def file_digest(path: Path) -> str:
     """Return the sha256 of a file."""
-    digest = sha256()
     with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-RESULTS = "results.json"
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,8 +137,9 @@ def titled(figure: "Figure", title: str, note: str = "") -> None:
         figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=FAINT)
 
 
-def svg(figure: "Figure", title: str) -> str:
-    """Return the figure as SVG text: no date, no makers, no document type, generic fonts."""
+def svg(figure: "Figure", title: str, note: str) -> str:
+    """Return the figure as SVG text, titled: no date, no makers, no document type, generic fonts."""
+    titled(figure, title, note)
     file = StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     figure.savefig(file, format="svg", metadata=nothing)

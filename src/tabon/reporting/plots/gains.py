@@ -1,4 +1,4 @@
-"""How much of the way from a random pick to the best draft each method goes."""
+"""Each method's gain: how much of the way from a random pick to the best draft, and run by run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,6 @@ from tabon.reporting.plots.drawing import (
     room_for,
     split_name,
     svg,
-    titled,
 )
 from tabon.reporting.tables.places import method_name, section_name
 
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 ACROSS = 4  # panels in a row
 LONGEST_HEADING = 22  # characters over a panel
 GAP, RELATIVE = "share of the gap to the best draft closed", "change relative to random"
+EVEN = 0.209  # the luminance on which white and ink are read equally well
+GAP_ROWS = 0.25  # between the runs and their mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +102,7 @@ def gains_plot(results: Results, section: str, columns: Mapping[str, str]) -> st
                 _draw(axes, panels[number], number, labelled=number % across == 0)
             else:
                 axes.set_axis_off()
-        titled(figure, title, _note(panels))
-        return svg(figure, title)
+        return svg(figure, title, _note(panels))
 
 
 def _draw(axes: "Axes", panel: Panel, number: int, *, labelled: bool) -> None:
@@ -157,10 +157,6 @@ def _note(panels: Sequence[Panel]) -> str:
     return "\n".join([notes[0], "; ".join(notes[1:])])
 
 
-EVEN = 0.209  # the luminance on which white and ink are read equally well
-GAP_ROWS = 0.25  # between the runs and their mean
-
-
 def run_heat_map(results: Results, section: str, score: str, *, heading: str | None = None) -> str:
     """Draw the difference from random of each method in each run, in points (hundredths).
 
@@ -191,8 +187,7 @@ def run_heat_map(results: Results, section: str, score: str, *, heading: str | N
                 _draw_cell(axes, cell, (column, _top(row, run)), f"{row}-{column}", widest, colours)
         _frame_cells(axes, runs, list(results.methods))
         note = "in points (hundredths of the score); bold: the 95 % interval leaves 0 out"
-        titled(figure, title, f"{note}\n{lost} not measured (hatched)" if lost else note)
-        return svg(figure, title)
+        return svg(figure, title, f"{note}\n{lost} not measured (hatched)" if lost else note)
 
 
 def _draw_cell(
@@ -233,7 +228,7 @@ def _frame_cells(axes: "Axes", runs: list[str], methods: list[str]) -> None:
 
 
 def _top(row: int, run: str) -> float:
-    """Return where a row begins; the mean stands a little apart."""
+    """Return where a row begins; the mean is a little apart."""
     return row + (GAP_ROWS if run == MEAN_RUN else 0.0)
 
 

@@ -1,4 +1,4 @@
-"""All pictures of an evaluation, with the words that stand in for them."""
+"""All pictures of an evaluation, with words for readers who cannot see them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -127,7 +127,7 @@ def _headings(columns: Mapping[str, str]) -> Iterator[Heading]:
 
 
 def _row(line: Sequence[Compared], *, by_run: bool = False) -> TableRow:
-    """Return the row of a method, or of a run; the mean over runs stands under a line."""
+    """Return the row of a method, or of a run; the mean over runs is under a line."""
     spot = line[0].spot
     name = name_cell(spot.method, italic=spot.method == RANDOM, bold=spot.method == MEAN_OF_METHODS)
     if by_run:

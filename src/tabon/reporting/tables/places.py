@@ -249,22 +249,17 @@ def _gap_notes(results: Results, spots: Sequence[Spot]) -> Iterator[str]:
             why = reasons or "the results have no score of this name"
             yield f"{DASH} {column} ({score}) is not measured: {why}."
     empty: dict[str, list[Spot]] = {}
-    for spot in gaps:
-        if spot.score in results.scores:
-            empty.setdefault(_why_empty(results, spot), []).append(spot)
+    for spot in (spot for spot in gaps if spot.score in results.scores):
+        if spot.cell is not None:
+            reason = "no study to measure it on" if spot.cell.n == 0 else "not measured"
+        else:
+            there = dict.fromkeys(cell.section for cell in results.cells if cell.score == spot.score)
+            elsewhere = there and spot.section not in there
+            reason = f"measured only on {', '.join(there)}" if elsewhere else "not in the results"
+        empty.setdefault(reason, []).append(spot)
     for reason, found in empty.items():
         places = dict.fromkeys(_place_name(spot, found, spots) for spot in found)
         yield f"{DASH} {reason}: {'; '.join(places)}."
-
-
-def _why_empty(results: Results, spot: Spot) -> str:
-    """Return why a place of a measured score is empty."""
-    if spot.cell is not None:
-        return "no study to measure it on" if spot.cell.n == 0 else "not measured"
-    sections = dict.fromkeys(cell.section for cell in results.cells if cell.score == spot.score)
-    if sections and spot.section not in sections:
-        return f"measured only on {', '.join(sections)}"
-    return "not in the results"
 
 
 def _place_name(spot: Spot, gaps: Sequence[Spot], spots: Sequence[Spot]) -> str:
