@@ -28,7 +28,7 @@ PRIOR_FREE = frozenset(
 )  # what does not look at the prior has no control
 NOT_HERE = (TabonError, ImportError, AttributeError)  # a selector, or what it needs, that is not installed
 FIT = "fit"  # fit:SELECTOR:SCORE,SCORE is a selector with weights learnt on valid.jsonl
-CODE = ("method/*", "metrics/rouge", "selectors/**/*", "text/*")  # what selections are made by
+CODE = ("method/*", "metrics/overlap", "selectors/**/*", "text/*")  # what selections are made by
 OnProgress = Callable[[str], None]
 
 

@@ -154,15 +154,11 @@ def read_results(path: Path) -> Results:
 def merge_results(many: Sequence[Results]) -> Results:
     """Put the methods, scores and runs of several results into one.
 
-    Nothing is measured again, so two things do not survive: p-values adjusted
-    for one file's family of tests (the merged family is another one), and, where
-    the files have different runs, all of the mean over runs but value, delta and
-    relative change. Of the facts, those stay that all files agree on.
+    Nothing is measured again, so adjusted p-values do not survive, nor, if the files have different
+    runs, all of the mean over runs but value, delta and relative change. Facts stay that all files share.
 
     Raises:
-        BadInputError: a score has two signatures, a method has two, the
-            settings differ, a run has two sets of drafts, or two files
-            disagree on a number. One file is returned as it is.
+        BadInputError: signatures, settings, the drafts of a run, or two numbers for one place differ.
     """
     if not many:
         raise BadInputError("there are no results to merge; name at least one results file")

@@ -102,22 +102,11 @@ class Lemma:
 
 
 @dataclass(frozen=True, slots=True)
-class Synonyms:
-    """All synonyms of a word in the form of one synset of NLTK."""
-
-    words: tuple[Lemma, ...]
-
-    def lemmas(self) -> tuple[Lemma, ...]:
-        """Return the synonyms."""
-        return self.words
-
-
-@dataclass(frozen=True, slots=True)
 class WordNet:
     """The synonyms of a WordNet; NLTK's alignment calls `synsets`, which remembers."""
 
     sha256: str  # of FILES, one after another
-    synsets: Callable[[str], list[Synonyms]] = field(repr=False)
+    synsets: Callable[[str], list[Any]] = field(repr=False)
 
 
 def read_wordnet(folder: Traversable) -> WordNet:
@@ -134,9 +123,10 @@ def read_wordnet(folder: Traversable) -> WordNet:
     ]
 
     @lru_cache(maxsize=KEPT_WORDS)
-    def synsets(word: str) -> list[Synonyms]:
+    def synsets(word: str) -> list[Any]:
         found = dict.fromkeys(name for part in parts for name in part.synonyms(word))
-        return [Synonyms(tuple(Lemma(name) for name in found if "_" not in name))]
+        lemmas = tuple(Lemma(name) for name in found if "_" not in name)
+        return [SimpleNamespace(lemmas=lambda: lemmas)]  # all synonyms as one synset of NLTK
 
     return WordNet(sha256(b"".join(files.values())).hexdigest(), synsets)
 

@@ -121,9 +121,8 @@ class Bleu:
         return [*matches, *totals, *lengths, *(score / 100 for score in sentence)]
 
 
-def load_bleu(model: Path | None = None) -> Metric:
-    """Return BLEU; it needs no files, so `model` is not looked at."""
-    del model
+def load_bleu(_model: Path | None = None) -> Metric:
+    """Return BLEU; it needs no files."""
     metrics = require("sacrebleu.metrics", extra="metrics", feature="BLEU")
     counting = require("sacrebleu.metrics.helpers", extra="metrics", feature="BLEU")
     return Bleu(metrics.BLEU(tokenize=TOKENIZER), counting.extract_all_word_ngrams)
@@ -207,9 +206,8 @@ class Rouge:
         )
 
 
-def load_rouge(model: Path | None = None) -> Metric:
-    """Return ROUGE; it needs no files, so `model` is not looked at."""
-    del model
+def load_rouge(_model: Path | None = None) -> Metric:
+    """Return ROUGE; it needs no files."""
     return Rouge(require("rouge_score.tokenize", extra="metrics", feature="ROUGE").tokenize)
 
 
@@ -291,8 +289,7 @@ class Chrf:
         )
 
 
-def load_chrf(model: Path | None = None) -> Metric:
-    """Return chrF++; it needs no files, so `model` is not looked at."""
-    del model
+def load_chrf(_model: Path | None = None) -> Metric:
+    """Return chrF++; it needs no files."""
     counting = require("sacrebleu.metrics.helpers", extra="metrics", feature="chrF++")
     return Chrf(counting.extract_all_char_ngrams, counting.extract_word_ngrams)

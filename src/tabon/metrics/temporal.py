@@ -55,7 +55,6 @@ class TemporalF1:
         return measure_texts(pairs, changes, pair_row, len(self.statistics))
 
 
-def load(model: Path | None = None) -> Metric:
-    """Return temporal F1; it needs no files, so `model` is not looked at."""
-    del model
+def load(_model: Path | None = None) -> Metric:
+    """Return temporal F1; it needs no files."""
     return TemporalF1()

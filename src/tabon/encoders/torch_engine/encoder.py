@@ -8,7 +8,7 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from tabon._internal.extras import require
 from tabon.encoders.model_folder import load_model, reading, settings_hash, weights_hash
 from tabon.encoders.protocol import EncoderFingerprint, Matrix, Placement, devices_of
 from tabon.encoders.tokens import (
-    Batches,
     Groups,
     TokenBatch,
     Tokenising,
@@ -27,6 +26,9 @@ from tabon.encoders.tokens import (
     one_length_batches,
 )
 from tabon.errors import EncoderError
+
+if TYPE_CHECKING:
+    from tabon.encoders.torch_engine.kernels import WrittenOut
 
 CPU_TOKENS, GPU_TOKENS = 384, 16_384  # in a batch
 CPU_BATCH, GPU_BATCH = 16_384, 1 << 19  # sentences that are best encoded at once
@@ -42,21 +44,9 @@ PROBES = [
     "Endotracheal tube tip is 4.5 cm above the carina.",
     "Normal.",
 ]
+Forward: TypeAlias = "LibraryForward | WrittenOut"  # ids and groups to one unit row per sentence
 Tensor: TypeAlias = Any  # torch.Tensor, an optional import
 WRITTEN_OUT = ("BertModel", "MPNetModel")
-
-
-class Forward(Protocol):
-    """A way to run a model."""
-
-    precision: str  # as fingerprints name it
-
-    @property
-    def batches(self) -> Batches:
-        """Return how sentences are put together for it."""
-
-    def __call__(self, ids: Tensor, groups: Groups) -> Tensor:
-        """Return one unit row a sentence."""
 
 
 def forward_of(model: Any, tokens: int, precision: str = "float32") -> Forward:  # noqa: ANN401
@@ -86,7 +76,7 @@ class LibraryForward:
         self._model, self.precision = model.to(getattr(self._torch, precision)), precision
 
     def __call__(self, ids: Tensor, groups: Groups) -> Tensor:
-        """Return one unit row a sentence."""
+        """Return one unit row per sentence."""
         [group] = groups
         ids = ids.view(group)
         features = {"input_ids": ids, "attention_mask": self._torch.ones_like(ids)}

@@ -162,7 +162,7 @@ class WrittenOut:
         return mixed_batches if self._inner.device.type == "cpu" else one_length_batches
 
     def __call__(self, ids: Tensor, groups: Groups) -> Tensor:
-        """Return one unit row a sentence."""
+        """Return one unit row per sentence."""
         sizes = [group.sentences * group.length for group in groups]
         parts = zip(torch.split(ids, sizes), groups, strict=True)
         embedded = [self._embedded(part.view(group)) for part, group in parts]

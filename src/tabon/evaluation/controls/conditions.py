@@ -146,9 +146,8 @@ class Trial:
 Condition = Callable[[Trial, Picks], Iterator[Row | LeftOut]]  # the picks with the right prior are given
 
 
-def with_priors(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+def with_priors(trial: Trial, _right: Picks) -> Iterator[Row | LeftOut]:
     """Choose with other patients' priors and, where that can be, with none."""
-    del right
     if trial.kind not in NO_PRIOR:
 
         def exchanged(seed: int) -> Picks:
@@ -161,9 +160,8 @@ def with_priors(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
         yield trial.row("prior", NONE, trial.chosen("no-prior", queries=bare))
 
 
-def with_other_section(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+def with_other_section(trial: Trial, _right: Picks) -> Iterator[Row | LeftOut]:
     """Score findings against the changes of impressions, and impressions against those of findings."""
-    del right
     if trial.kind not in NO_BANK:
         label = "other section's bank"
         bank = other_sections(trial.bank)
@@ -197,9 +195,8 @@ def with_fewer_drafts(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
         yield replace(trial.row("drafts", f"{count} drafts", picks), x=count, drafts=count)
 
 
-def with_other_neighbours(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+def with_other_neighbours(trial: Trial, _right: Picks) -> Iterator[Row | LeftOut]:
     """Choose by the mean of the nearest 1, 2, … 50 transitions (paper's methods); 1 is `min`."""
-    del right
     if trial.kind != "transition":
         return
     distance = trial.selector.partition("/")[0] or "novelty"
@@ -222,9 +219,8 @@ def with_other_neighbours(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]
         yield replace(trial.row("neighbours", f"knn, k = {count}", picks), x=count)
 
 
-def with_other_encoder(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+def with_other_encoder(trial: Trial, _right: Picks) -> Iterator[Row | LeftOut]:
     """Embed the bank and the queries with another encoder."""
-    del right
     if trial.other_encoder is None:
         return
     try:
@@ -241,9 +237,8 @@ def with_other_encoder(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
     yield from _tried(trial, "encoder", label, choose)
 
 
-def with_other_pieces(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+def with_other_pieces(trial: Trial, _right: Picks) -> Iterator[Row | LeftOut]:
     """Take a whole section as one sentence, or clauses as sentences."""
-    del right
     for label, control, cut in (
         ("whole section as one sentence", "whole-section", whole_section),
         ("clauses as sentences", "clauses", clauses),
@@ -258,9 +253,8 @@ def with_like_length(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
     yield replace(row, like_length=True)
 
 
-def with_history(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+def with_history(trial: Trial, _right: Picks) -> Iterator[Row | LeftOut]:
     """Weigh older priors too, in the studies that have several; right prior is the newest alone."""
-    del right
     several = frozenset(query.id for query in trial.queries if len(query.priors) > 1)
     if several and trial.kind not in NO_PRIOR:
         picks = trial.chosen(f"history-{HISTORY:g}", history=HISTORY)

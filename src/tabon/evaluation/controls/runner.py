@@ -40,25 +40,13 @@ DEFAULT_SCORES = ("rouge-l-f", "labels-14-micro")
 class SomeScores:
     """A metric with some of its scores, which measures no pair twice."""
 
-    metric: Metric
+    name: str
+    signature: str
+    statistics: tuple[str, ...]
     scores: tuple[Score, ...]
+    metric: Metric
     store: MeasurementStore | None = None
     rows: dict[Pair, Statistics] = field(default_factory=dict, repr=False)
-
-    @property
-    def name(self) -> str:
-        """Return the metric's name."""
-        return self.metric.name
-
-    @property
-    def signature(self) -> str:
-        """Return the metric's signature."""
-        return self.metric.signature
-
-    @property
-    def statistics(self) -> tuple[str, ...]:
-        """Return the metric's columns."""
-        return self.metric.statistics
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
         """Return one row per pair."""
@@ -87,7 +75,8 @@ def load_scores(names: Sequence[str], store: MeasurementStore | None = None) -> 
         for name in wanted:
             if name not in scores:
                 raise UnknownNameError("score", name, scores)
-        loaded.append(SomeScores(metric, tuple(scores[name] for name in wanted), store))
+        chosen = tuple(scores[name] for name in wanted)
+        loaded.append(SomeScores(metric.name, metric.signature, metric.statistics, chosen, metric, store))
     return loaded
 
 
