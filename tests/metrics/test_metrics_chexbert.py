@@ -69,9 +69,9 @@ def test_a_row_depends_on_its_pair_alone(metric):
     """Alone, in reverse and among many: the same logits to the bit."""
     texts = [pair.reference for pair in MADE_UP]
     ids = metric._tokenizer(texts, truncation=True, max_length=512)["input_ids"]
-    together = chexbert.encode_rows(ids, metric._forward)
+    together = chexbert.bert.encode_rows(ids, metric._forward)
     for row, logits in zip(ids, together, strict=True):
-        np.testing.assert_array_equal(chexbert.encode_rows([row], metric._forward)[0], logits)
+        np.testing.assert_array_equal(chexbert.bert.encode_rows([row], metric._forward)[0], logits)
     np.testing.assert_array_equal(metric.measure(MADE_UP[::-1])[::-1], metric.measure(MADE_UP))
 
 
