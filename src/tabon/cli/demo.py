@@ -18,8 +18,7 @@ from tabon._internal.atomic_files import replacing
 from tabon.cli.shared_options import no_store_option, open_store, progress_bar, reports_errors, store_option
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
-from tabon.encoders.cache import CachingEncoder
-from tabon.encoders.sentence_store import SentenceStore
+from tabon.encoders.sentence_store import CachingEncoder, SentenceStore
 from tabon.errors import BadInputError
 from tabon.evaluation.draft_scores import state_f1
 from tabon.evaluation.statistics import bootstrap_weights, interval, patient_rows, sum_by_patient

@@ -18,7 +18,7 @@ from tabon.encoders.load import MPNET
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import MetricUnavailableError, MissingExtraError, TabonError
 from tabon.metrics import METRICS, WEIGHTLESS, bertscore, chexbert, comet, load_metric, meteor, radgraph
-from tabon.metrics.models.weights import EXTRA, find_folder
+from tabon.metrics.models.bert import EXTRA, find_folder
 
 GROUPS = ("all", "bench", "dev")  # extras that are made of others
 FIRST = ("", "minilm", "torch")  # the core, the default encoder, and what runs all others

@@ -19,10 +19,10 @@ from tabon.cli.shared_options import (
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases, read_picks
 from tabon.evaluation.draft_scores import STATE
-from tabon.evaluation.picks import check_picks
+from tabon.evaluation.inputs import check_picks
 from tabon.evaluation.results import write_results
 from tabon.metrics import METRICS, Metric, load_metrics
-from tabon.metrics.store import MeasurementStore
+from tabon.metrics.protocol import MeasurementStore
 from tabon.reporting.tables import statistics_table
 from tabon.reporting.tables.render import render
 

@@ -10,7 +10,7 @@ import click
 from tabon.cli.evaluate import read_named_picks
 from tabon.cli.shared_options import name_of, reports_errors
 from tabon.errors import BadInputError
-from tabon.evaluation.picks import NOTHING
+from tabon.evaluation.inputs import NOTHING
 from tabon.explain.flags import query_flags
 from tabon.text.records import read_queries, whole_query
 

@@ -10,9 +10,9 @@ from tabon.cli.evaluate import read_named_picks
 from tabon.cli.fit import metric_of
 from tabon.cli.shared_options import name_of, reports_errors
 from tabon.evaluation import read_cases
+from tabon.evaluation.curves import measured_for_risk, risk_of
 from tabon.evaluation.draft_scores import STATE
-from tabon.evaluation.picks import NOTHING, check_picks
-from tabon.evaluation.risk import measured_for_risk, risk_of
+from tabon.evaluation.inputs import NOTHING, check_picks
 from tabon.reporting.plots.curves import risk_plot
 from tabon.text.reports import Section
 

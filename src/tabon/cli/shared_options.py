@@ -16,7 +16,7 @@ import click
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, TabonError
 from tabon.method.sentence_sets import Progress
-from tabon.metrics.store import MeasurementStore
+from tabon.metrics.protocol import MeasurementStore
 
 SECONDS_BETWEEN_LINES = 60.0  # of progress in a log; a command that is done sooner says nothing
 LAST_LINE = "tabon.last_line_of_progress"  # in click's context

@@ -10,8 +10,7 @@ from threading import Semaphore
 import numpy as np
 
 from tabon._internal.extras import require
-from tabon.encoders.placement import Placement, devices_of
-from tabon.encoders.protocol import Matrix
+from tabon.encoders.protocol import Matrix, Placement, devices_of
 from tabon.errors import BadInputError, EncoderError
 from tabon.method.bank import SectionBank, TransitionBank, section_bank
 from tabon.method.nearest import ABSENT, FOLD, ExactIndex, rounding_slack
