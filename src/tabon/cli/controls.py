@@ -7,19 +7,19 @@ import click
 
 from tabon.cli.shared_options import (
     bank_option,
-    encoder_option,
-    measurements_option,
+    embedding_options,
+    measurements_options,
     name_of,
-    no_measurements_option,
-    no_store_option,
+    names,
     open_measurements,
     open_store,
+    out_option,
     reports_errors,
-    store_option,
+    show_progress,
     takes,
-    tell,
 )
 from tabon.encoders import load_encoder
+from tabon.encoders.sentence_store import SentenceStore
 from tabon.evaluation import read_cases
 from tabon.evaluation.controls import (
     CONDITIONS,
@@ -31,57 +31,15 @@ from tabon.evaluation.controls import (
 )
 from tabon.evaluation.results import write_results
 from tabon.method.bank import TransitionBank
+from tabon.metrics.store import MeasurementStore
 from tabon.reporting.controls_table import controls_table, factorial_table
 from tabon.reporting.tables import FORMS, render
-
-
-def _settings(  # noqa: PLR0913  # each is an option
-    *,
-    selectors: tuple[str, ...],
-    conditions: tuple[str, ...],
-    score: str,
-    seed: int,
-    resamples: int,
-    shuffles: int,
-    other_encoder: str,
-    allow_bank_patients: bool,
-) -> ControlSettings:
-    """Return what is tried."""
-    return ControlSettings(
-        selectors=selectors,
-        conditions=conditions or tuple(CONDITIONS),
-        scores=tuple(word.strip() for word in score.split(",") if word.strip()),
-        seed=seed,
-        resamples=resamples,
-        shuffles=shuffles,
-        other_encoder=other_encoder,
-        allow_bank_patients=allow_bank_patients,
-    )
-
-
-def _dependencies(
-    *,
-    encoder: str | None,
-    store: Path | None,
-    no_store: bool,
-    measurements: Path | None,
-    no_measurements: bool,
-) -> Dependencies:
-    """Return encoders, stores and a progress callback."""
-    return Dependencies(
-        encoder=None if encoder is None else load_encoder(encoder),
-        store=open_store(store, no_store=no_store),
-        measurements=open_measurements(measurements, no_measurements=no_measurements),
-        on_progress=tell,
-    )
 
 
 @click.command("controls")
 @click.argument("queries", type=click.File("rb"))
 @bank_option
-@click.option(
-    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The results to write."
-)
+@out_option("The results to write.")
 @click.option(
     "--selector",
     "selectors",
@@ -92,6 +50,7 @@ def _dependencies(
     "--condition",
     "conditions",
     multiple=True,
+    default=tuple(CONDITIONS),
     help=f"What is changed: some of {', '.join(CONDITIONS)}. Default: all.",
 )
 @click.option(
@@ -100,7 +59,15 @@ def _dependencies(
     type=click.File("rb"),
     help="Other drafts of the same studies, such as made without the prior; may be repeated.",
 )
-@click.option("--score", default=",".join(DEFAULT_SCORES), show_default=True, help="Scores to compare by.")
+@click.option(
+    "--score",
+    "scores",
+    type=names,
+    metavar="TEXT",
+    default=",".join(DEFAULT_SCORES),
+    show_default=True,
+    help="Scores to compare by.",
+)
 @click.option("--seed", default=0, show_default=True, help="Draws resamples, exchanges of priors, patients.")
 @click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples of patients.")
 @click.option("--shuffles", default=5, show_default=True, help="Exchanges of priors that are averaged.")
@@ -109,13 +76,10 @@ def _dependencies(
 )
 @click.option("--allow-bank-patients", is_flag=True, help="Answer queries of patients who are in the bank.")
 @click.option("--format", "form", type=click.Choice(tuple(FORMS)), default="markdown", show_default=True)
-@encoder_option
-@store_option
-@no_store_option
-@measurements_option
-@no_measurements_option
+@embedding_options
+@measurements_options
 @reports_errors
-@takes(settings=_settings, dependencies=_dependencies)
+@takes(settings=ControlSettings, store=open_store, measurements=open_measurements)
 def controls_command(  # noqa: PLR0913  # each is an option
     *,
     queries: IO[bytes],
@@ -123,8 +87,10 @@ def controls_command(  # noqa: PLR0913  # each is an option
     out: Path,
     against: tuple[IO[bytes], ...],
     form: str,
+    encoder: str | None,
+    store: SentenceStore | None,
+    measurements: MeasurementStore | None,
     settings: ControlSettings,
-    dependencies: Dependencies,
 ) -> None:
     """Try selectors on QUERIES with one thing changed at a time.
 
@@ -133,6 +99,12 @@ def controls_command(  # noqa: PLR0913  # each is an option
     drafts, how many neighbours does it take? All in one table with intervals.
     QUERIES must carry references.
     """
+    dependencies = Dependencies(
+        encoder=None if encoder is None else load_encoder(encoder),
+        store=store,
+        measurements=measurements,
+        on_progress=show_progress,
+    )
     files = [read_cases(lines, name=name_of(lines)) for lines in (queries, *against)]
     results = run_controls(files, TransitionBank.load(bank), settings, dependencies)
     write_results(out, results)

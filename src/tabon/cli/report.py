@@ -9,17 +9,18 @@ from typing import IO
 
 import click
 
-from tabon.cli.select import method_options, selection_settings
+from tabon.cli.select import method_options, takes_selection
 from tabon.cli.shared_options import (
+    FILE,
     bank_option,
-    encoder_option,
+    calibration_option,
+    embedding_options,
+    images_option,
     name_of,
-    no_store_option,
+    no_bank_text_option,
     reports_errors,
     search_option,
-    store_option,
-    takes,
-    tell,
+    show_progress,
 )
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
@@ -72,30 +73,17 @@ class PageOptions:
 @click.command()
 @click.argument("queries", type=click.File("rb"))
 @bank_option
-@click.option(
-    "--html",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the page here, in one step.",
-)
+@click.option("--html", required=True, type=FILE, help="Write the page here, in one step.")
 @method_options
 @click.option("--abstain", type=float, help="Choose nothing where the pick's p is at most this.")
-@click.option(
-    "--calibration",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Made by `tabon calibrate`.",
-)
+@calibration_option
 @click.option(
     "--score",
     default=DEFAULT_SCORE,
     show_default=True,
     help="What gain is measured in, where queries have a reference; none measures nothing.",
 )
-@click.option(
-    "--images",
-    type=click.Path(path_type=Path),
-    help="The folder that the `image` of a query is relative to.",
-)
+@images_option
 @click.option("--title", help="Stands over the page. Default: the name of QUERIES.")
 @click.option(
     "--limit",
@@ -111,13 +99,11 @@ class PageOptions:
     show_default=True,
     help="Training changes to show of each draft, at most -k.",
 )
-@click.option("--no-bank-text", is_flag=True, help="Show ids of training changes, not their text.")
+@no_bank_text_option
 @search_option
-@encoder_option
-@store_option
-@no_store_option
+@embedding_options
 @reports_errors
-@takes(settings=selection_settings, page=PageOptions)
+@takes_selection(page=PageOptions)
 def report(  # each is an option
     queries: IO[bytes],
     bank: Path,
@@ -136,7 +122,10 @@ def report(  # each is an option
     how = page.settings(shown, name_of(queries), note)
     studies = explorer_of(TransitionBank.load(bank), settings, shown, how)
     size = write_report(
-        studies, html, note=note, on_progress=lambda count: tell(f"{count:,} of {len(studies):,} studies")
+        studies,
+        html,
+        note=note,
+        on_progress=lambda count: show_progress(f"{count:,} of {len(studies):,} studies"),
     )
     click.echo(f"wrote {html}: {len(studies):,} studies, {size / 1e6:.1f} MB. {NOTICE}", err=True)
     if more:

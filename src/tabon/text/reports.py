@@ -73,6 +73,10 @@ class Report:
             raise UnknownNameError("section", name, SECTIONS)
         return self.findings if name == "findings" else self.impression
 
+    def sections(self) -> dict[str, str]:
+        """The two sections by name, as records hold them."""
+        return {"findings": self.findings, "impression": self.impression}
+
     @property
     def is_empty(self) -> bool:
         """Whether both sections are empty."""

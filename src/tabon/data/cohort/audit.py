@@ -10,7 +10,6 @@ from itertools import accumulate
 from typing import Any
 
 from tabon.data.cohort.link import SPLITS
-from tabon.data.cohort.visits import Excluded
 
 PAPER = {  # patients, visits, transitions: table "Multi-visit cohort" of the paper's appendix
     "train": (19_492, 42_237, 22_745),
@@ -42,10 +41,6 @@ class Audit:
         self._texts.execute("BEGIN")
         self._texts.execute("CREATE TABLE bank (text INTEGER PRIMARY KEY)")
         self._texts.execute("CREATE TABLE test (text INTEGER)")
-
-    def exclude(self, excluded: Excluded) -> None:
-        """Count a row that is left out."""
-        self.excluded[excluded.reason] += 1
 
     def patient(self, split: str, visits: int) -> None:
         """Count a patient and the visits of the chain."""
@@ -128,6 +123,6 @@ def _share(part: int, whole: int) -> float:
 
 
 def _text_hash(report: Mapping[str, str]) -> int:
-    """Return 63 bits that stand for a report's words."""
+    """Return 63 bits that name a report's words."""
     words = " ".join(f"{report['findings']} \0 {report['impression']}".lower().split())
     return int.from_bytes(sha256(words.encode("utf-8", "surrogatepass")).digest()[:8], "big") >> 1

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from tabon.data.cohort.tables import read_csv
+from tabon.data.cohort.tables import find_file, read_csv
 from tabon.errors import BadInputError
 from tabon.text.reports import Report
 
@@ -66,6 +66,17 @@ class Visit:
     split: str | None  # train, valid or test; None where the data set has no splits
     source: Source
 
+    @classmethod
+    def from_record(cls, values: dict[str, Any]) -> "Visit":
+        """Read back what `dataclasses.asdict` made of a visit."""
+        values |= {
+            "moment": Moment(**values["moment"]),
+            "report": Report(**values["report"]),
+            "images": tuple(Image(**image) for image in values["images"]),
+            "source": Source(**values["source"]),
+        }
+        return cls(**values)
+
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
@@ -108,16 +119,24 @@ def visit_or_excluded(  # noqa: PLR0913  # the fields of a visit
     )
 
 
-def visits_of_rows(
-    path: Path, columns: Iterable[str], visit: Callable[[Mapping[str, str], Source], Visit | Excluded]
-) -> Iterator[Visit | Excluded]:
-    """Make a visit of each row of a CSV file; those that are no whole rows are left out."""
-    for row in read_csv(path, columns):
-        source = Source(path.name, row.line)
-        yield visit(row.values, source) if row.whole else Excluded(source, "wrong-field-count")
-
-
 Reader = Callable[[Path], Iterator[Visit | Excluded]]
+
+
+def csv_reader(
+    names: Iterable[str],
+    columns: Iterable[str],
+    visit: Callable[[Mapping[str, str], Source], Visit | Excluded],
+) -> Reader:
+    """Return a reader of the first CSV file of these names that makes a visit of each whole row."""
+
+    def read(folder: Path) -> Iterator[Visit | Excluded]:
+        """Yield a visit per row."""
+        path = find_file(folder, *names)
+        for row in read_csv(path, columns):
+            source = Source(path.name, row.line)
+            yield visit(row.values, source) if row.whole else Excluded(source, "wrong-field-count")
+
+    return read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,17 @@
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from tabon.data.simulate.catalogue import HEALTH_WEIGHTS, KINDS, Kind
-from tabon.data.simulate.draws import Draws
-from tabon.data.simulate.state import SEVERITIES, Course, Finding, Severity, Side
+from tabon.data.simulate.findings import (
+    HEALTH_WEIGHTS,
+    KINDS,
+    SEVERITIES,
+    Course,
+    Finding,
+    Kind,
+    Severity,
+    Side,
+)
+from tabon.data.simulate.settings import Draws
 
 VISIT_COUNTS = (2, 3, 4, 5, 6)
 VISIT_WEIGHTS = (882, 85, 21, 8, 4)  # mean 2.167; the paper's cohort has 42,237 / 19,492

@@ -21,8 +21,7 @@ from urllib.parse import parse_qsl
 from tabon._internal.extras import require
 from tabon.encoders import Encoder
 from tabon.errors import BadInputError, EncoderError, EngineError, TabonError, TransportError
-from tabon.integrations.engines.encode import SpreadEncoder
-from tabon.integrations.engines.engine import Piece, Result, Shared
+from tabon.integrations.engines.engine import Piece, Result, Shared, SpreadEncoder
 
 REACH_SECONDS = 5.0
 GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"  # HTTP/2, which Ray's ports speak
