@@ -9,8 +9,7 @@ import click
 
 from tabon._internal.registry import check_name
 from tabon.cli.shared_options import FOLDER, reports_errors, show_progress, takes
-from tabon.data.cohort.audit import audit_table
-from tabon.data.cohort.build import build_cohort, write_simulated
+from tabon.data.cohort.build import audit_table, build_cohort, write_simulated
 from tabon.data.cohort.datasets import GENERIC, get_dataset
 from tabon.data.cohort.link import Rules
 from tabon.data.cohort.visits import DataSet, Egress

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from tabon.text.sentences import split_sentences
 
@@ -79,12 +79,6 @@ class ChangeWord:
     start: int  # where it begins in the sentence
 
 
-class _Found(NamedTuple):
-    change: Change
-    text: str
-    start: int
-
-
 def change_words(text: str) -> tuple[ChangeWord, ...]:
     """Find the words of change, in the order of the text.
 
@@ -94,9 +88,9 @@ def change_words(text: str) -> tuple[ChangeWord, ...]:
     [('improved', 'decreased'), ('stable', 'no change')]
     """
     return tuple(
-        ChangeWord(found.change, found.text, index, found.start)
+        ChangeWord(change, word, index, start)
         for index, sentence in enumerate(split_sentences(text))
-        for found in _in_sentence(sentence)
+        for change, word, start in _in_sentence(sentence)
     )
 
 
@@ -110,12 +104,12 @@ def changes(text: str) -> frozenset[Change]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _in_sentence(sentence: str) -> tuple[_Found, ...]:
-    """Find the words of one sentence; a sentence that comes again is looked up."""
+def _in_sentence(sentence: str) -> tuple[tuple[Change, str, int], ...]:
+    """Find the words of one sentence and where they begin; a sentence that comes again is looked up."""
     text = sentence.lower()
     advice = _RECOMMENDS.search(text)
     end = advice.start() if advice else len(text)
     return tuple(
-        _Found(_MEANING[found.lastgroup or ""], found[0].strip(), found.start())
+        (_MEANING[found.lastgroup or ""], found[0].strip(), found.start())
         for found in _PATTERN.finditer(text, 0, end)
     )

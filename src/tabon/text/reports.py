@@ -8,7 +8,7 @@ loses a word: what is neither Findings nor Impression is kept as `other`.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
@@ -38,11 +38,6 @@ def is_placeholder(text: str) -> bool:
     return _NOTHING.fullmatch(text.strip(" \t\r\n.()[]<>*_\"'")) is not None
 
 
-def _section_text(text: str) -> str:
-    """The text without outer blanks, or nothing where it is a placeholder."""
-    return "" if is_placeholder(text) else text.strip()
-
-
 @dataclass(frozen=True, slots=True)
 class Report:
     """The two sections that are compared, and the rest.
@@ -59,9 +54,10 @@ class Report:
     other: str = ""  # headers included
 
     def __post_init__(self) -> None:
-        """Replace placeholders."""
-        object.__setattr__(self, "findings", _section_text(self.findings))
-        object.__setattr__(self, "impression", _section_text(self.impression))
+        """Replace placeholders, and strip blanks."""
+        for name in SECTIONS:
+            text = getattr(self, name)
+            object.__setattr__(self, name, "" if is_placeholder(text) else text.strip())
 
     def section(self, name: Section) -> str:
         """The text of one section.
@@ -270,11 +266,6 @@ def pieces(text: str) -> Iterator[Piece]:
     yield Piece(text[here.start : here.end], here.name, text[here.end :])
 
 
-def _joined(texts: Iterable[str]) -> str:
-    """The texts as paragraphs, without the empty ones."""
-    return "\n\n".join(filter(None, (text.strip() for text in texts)))
-
-
 def parse_report(text: str) -> Report:
     r"""Find the sections of a raw report; never raises and never loses a word.
 
@@ -290,13 +281,14 @@ def parse_report(text: str) -> Report:
     found = tuple(pieces(text))
     if len(found) == 1:
         return Report(findings=text)
-    return Report(
-        findings=_joined(_section_text(piece.body) for piece in found if piece.name in {"findings", "both"}),
-        impression=_joined(
-            _section_text(piece.body) for piece in found if piece.name in {"impression", "both"}
-        ),
-        other=_joined(piece.header + piece.body for piece in found if piece.name == "other"),
-    )
+    texts: dict[str, list[str]] = {"findings": [], "impression": [], "other": []}
+    for header, name, body in found:
+        if name == "other":
+            texts["other"].append(f"{header}{body}".strip())
+        elif not is_placeholder(body):
+            for section in SECTIONS if name == "both" else (name,):
+                texts[section].append(body.strip())
+    return Report(**{name: "\n\n".join(filter(None, parts)) for name, parts in texts.items()})
 
 
 def _string_at(record: Mapping[object, object], key: str) -> str:
@@ -310,11 +302,7 @@ def _string_at(record: Mapping[object, object], key: str) -> str:
 
 
 def report_from_record(value: object) -> Report:
-    """The report that a JSON value stands for.
-
-    Args:
-        value: a raw report as one string; an object with "findings" or
-            "impression" or both; or an object with "text", a raw report.
+    """The report of a JSON value: raw text, or an object with "findings", "impression" or raw "text".
 
     Raises:
         BadInputError: the value is none of these. The message has no report text.

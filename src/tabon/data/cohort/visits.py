@@ -166,16 +166,10 @@ def normal_view(spelling: str | None) -> View | None:
     return "PA" if letters in PA_SPELLINGS else None
 
 
-SPLITS = {
-    "train": "train",
-    "training": "train",
-    "valid": "valid",
-    "validate": "valid",
-    "validation": "valid",
-    "val": "valid",
-    "dev": "valid",
-    "test": "test",
-    "testing": "test",
+SPLIT_SPELLINGS = {
+    "train": {"train", "training"},
+    "valid": {"valid", "validate", "validation", "val", "dev"},
+    "test": {"test", "testing"},
 }
 
 
@@ -185,7 +179,8 @@ def normal_split(spelling: str | None) -> str | None:
     >>> [normal_split(text) for text in ("Train", "validate", "test ", "holdout", None)]
     ['train', 'valid', 'test', None, None]
     """
-    return SPLITS.get((spelling or "").strip().lower())
+    word = (spelling or "").strip().lower()
+    return next((split for split, spellings in SPLIT_SPELLINGS.items() if word in spellings), None)
 
 
 def said(value: object) -> str:
@@ -207,11 +202,11 @@ def moment_or_reason(day: object, time: object = None) -> Moment | str:
     if not said(day):
         return "no-date"
     try:
-        date_only = moment_from(said(day))
+        moment_from(said(day))
     except BadInputError:
         return "bad-date"
     try:
-        return Moment(date_only.day, _second(said(time)))
+        return moment_from(said(day), said(time))
     except BadInputError:
         return "bad-time"
 
@@ -233,16 +228,11 @@ def moment_from(day: object, time: object = None) -> Moment:
             found = datetime.fromisoformat(text).date()
     except ValueError:
         raise BadInputError(f"a date of {len(text)} characters is neither YYYYMMDD nor ISO") from None
-    return Moment(found.toordinal(), _second(time))
-
-
-def _second(time: object) -> float | None:
-    """Return the second of the day."""
-    text = "" if time is None else str(time).strip()
-    if not text or text.lower() == "nan":
-        return None
-    whole, _, fraction = text.partition(".")
-    found = TIME.fullmatch(whole.zfill(6) + "." + fraction)
-    if found is None:
-        raise BadInputError(f"a time of {len(text)} characters is not HHMMSS")
-    return int(found[1]) * 3600 + int(found[2]) * 60 + float(found[3] + "0")
+    clock = "" if time is None else str(time).strip()
+    if not clock or clock.lower() == "nan":
+        return Moment(found.toordinal())
+    whole, _, fraction = clock.partition(".")
+    parts = TIME.fullmatch(whole.zfill(6) + "." + fraction)
+    if parts is None:
+        raise BadInputError(f"a time of {len(clock)} characters is not HHMMSS")
+    return Moment(found.toordinal(), int(parts[1]) * 3600 + int(parts[2]) * 60 + float(parts[3] + "0"))

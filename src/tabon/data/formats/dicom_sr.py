@@ -125,11 +125,7 @@ class _TextItem(NamedTuple):
 
 
 def read_sr(data: bytes, *, name: str = "the DICOM file") -> Received:
-    """Read a Basic Text, Enhanced or Comprehensive SR document.
-
-    Args:
-        data: a DICOM file with its preamble, not deflated.
-        name: what an error calls the file.
+    """Read a Basic Text, Enhanced or Comprehensive SR file with its preamble, not deflated.
 
     Raises:
         BadInputError: not such a file, cut off, or without text.
@@ -233,16 +229,14 @@ def write_sr(
     written: datetime | None = None,
     name: str = "the DICOM object that the draft is about",
 ) -> bytes:
-    """Write a draft as a DICOM file that `pydicom.dcmread` and an archive can read.
+    """Write the two sections of a draft as a DICOM file that `pydicom.dcmread` and an archive can read.
 
     Args:
-        draft: the chosen draft; its two sections are written.
+        draft: the chosen draft.
         signature: the selection's signature.
-        about: any DICOM file of the study that the draft is about, an image or a
-            report; its patient and its study are taken over.
-        seed: with it the new UIDs follow from the seed, the study and the draft;
-            without it they are random.
-        written: the content date and time; now where it is not given.
+        about: any DICOM file of the study; its patient and its study are taken over.
+        seed: new UIDs follow from it, the study and the draft; without it they are random.
+        written: the content date and time; default now.
         name: what an error calls `about`.
 
     Raises:

@@ -18,6 +18,7 @@ from email.message import Message
 from html import escape
 from typing import Any, Literal, get_args
 
+from tabon._internal.registry import check_name
 from tabon.data.formats.documents import (
     DISCLAIMER,
     MAX_TEXT,
@@ -29,7 +30,7 @@ from tabon.data.formats.documents import (
     presented_text,
 )
 from tabon.data.formats.html_text import html_text
-from tabon.errors import BadInputError, UnknownNameError
+from tabon.errors import BadInputError
 from tabon.text.reports import Report, parse_report
 
 LOINC = "http://loinc.org"
@@ -45,11 +46,7 @@ Observations = Mapping[str, Resource]
 
 
 def read_fhir(data: bytes, *, name: str = "the FHIR file") -> tuple[Received, ...]:
-    """Read every DiagnosticReport of a file, in its order.
-
-    Args:
-        data: JSON: one DiagnosticReport, or a Bundle with at least one.
-        name: what an error calls the file.
+    """Read every DiagnosticReport of a JSON file: one, or a Bundle with at least one; `name` is for errors.
 
     Raises:
         BadInputError: not such a file, or a report without text that can be read.
@@ -65,7 +62,7 @@ def read_fhir(data: bytes, *, name: str = "the FHIR file") -> tuple[Received, ..
                 observations[address] = resource
             if isinstance(resource.get("id"), str):
                 observations[f"Observation/{resource['id']}"] = resource
-    return tuple(_received(report, observations, called(report, name)) for report in reports)
+    return tuple(_received(report, observations, name) for report in reports)
 
 
 def patient_reference(resource: Resource, name: str) -> str | None:
@@ -77,7 +74,10 @@ def patient_reference(resource: Resource, name: str) -> str | None:
 
 
 def _received(resource: Resource, observations: Observations, name: str) -> Received:
-    """Return what one DiagnosticReport says."""
+    """Return what one DiagnosticReport says; messages name it by its id, if that is one."""
+    identity = resource.get("id")
+    if isinstance(identity, str) and _ID.fullmatch(identity):
+        name = f"{name}, DiagnosticReport {identity}"
     report, source = _report(resource, observations, name)
     period = object_at(resource, "effectivePeriod", name)
     return Received(
@@ -165,10 +165,17 @@ def _decoded(data: str, charset: object, name: str) -> str:
 
 
 def _structured(resource: Resource, observations: Observations, name: str) -> Report:
-    """Return the conclusion as impression and the Observations' strings as findings."""
+    """Return the conclusion as impression and the Observations' strings as findings.
+
+    All contained Observations count, and those of the Bundle that the report names.
+    """
+    contained = objects_at(resource, "contained", name)
+    results = (text_at(result, "reference", name) or "" for result in objects_at(resource, "result", name))
+    own = [entry for entry in contained if entry.get("resourceType") == "Observation"]
+    own += filter(None, (observations.get(address.partition("/_history/")[0]) for address in results))
     findings: list[str] = []
     impression = [text_at(resource, "conclusion", name) or ""]
-    for observation in _own_observations(resource, observations, name):
+    for observation in own:
         text = text_at(observation, "valueString", name) or ""
         codings = objects_at(object_at(observation, "code", name), "coding", name)
         codes = [(coding.get("system"), coding.get("code")) for coding in codings]
@@ -180,17 +187,6 @@ def _structured(resource: Resource, observations: Observations, name: str) -> Re
 def _paragraphs(texts: list[str]) -> str:
     """Return the texts below each other, each once."""
     return "\n\n".join(dict.fromkeys(filter(None, (text.strip() for text in texts))))
-
-
-def _own_observations(resource: Resource, observations: Observations, name: str) -> Iterator[Resource]:
-    """Yield the Observations of a report: all contained ones, and those of the Bundle that it names."""
-    for contained in objects_at(resource, "contained", name):
-        if contained.get("resourceType") == "Observation":
-            yield contained
-    for result in objects_at(resource, "result", name):
-        address = (text_at(result, "reference", name) or "").partition("/_history/")[0]
-        if address in observations:
-            yield observations[address]
 
 
 # --- FHIR's JSON with its types checked: a value of another type is named, never shown ----
@@ -216,13 +212,6 @@ def parse_resource(data: bytes, name: str) -> Resource:
     if not isinstance(value, dict) or not isinstance(value.get("resourceType"), str):
         raise BadInputError(f"{name} is not a FHIR resource; give JSON with a resourceType")
     return value
-
-
-def called(resource: Resource, name: str) -> str:
-    """Return what a message calls a resource: the file, and its id where that is one."""
-    identity = resource.get("id")
-    is_id = isinstance(identity, str) and _ID.fullmatch(identity)
-    return f"{name}, DiagnosticReport {identity}" if is_id else name
 
 
 def text_at(resource: Resource, key: str, name: str) -> str | None:
@@ -281,19 +270,13 @@ def write_fhir(
 ) -> bytes:
     """Write a draft as one DiagnosticReport in JSON, without an id: the server gives it one.
 
-    Args:
-        draft: the chosen draft; its two sections are written.
-        signature: the selection's signature.
-        about: a DiagnosticReport or ImagingStudy in JSON, whose patient and order are taken over.
-        fhir_version: R4 or R5.
-        name: what an error calls `about`.
+    `about` is a DiagnosticReport or ImagingStudy in JSON, whose patient and order are taken over.
 
     Raises:
         BadInputError: the draft is empty, or `about` cannot be used.
         UnknownNameError: no such version.
     """
-    if fhir_version not in FHIR_VERSIONS:
-        raise UnknownNameError("FHIR version", fhir_version, FHIR_VERSIONS)
+    check_name("FHIR version", FHIR_VERSIONS, fhir_version)
     kept, signature = plain_draft(draft), one_line(signature)
     text = presented_text(kept, signature=signature)
     check_text_size(len(text.encode()), "the draft")
@@ -350,11 +333,8 @@ def _references(about: bytes | None, name: str) -> dict[str, Any]:
 
 def about_resource(about: bytes, name: str) -> Resource:
     """Return the one resource of a file that can say whom a draft is about."""
-    found = [
-        entry
-        for _, entry in bundled(parse_resource(about, name), name)
-        if entry.get("resourceType") in _ABOUT
-    ]
+    entries = bundled(parse_resource(about, name), name)
+    found = [entry for _, entry in entries if entry.get("resourceType") in _ABOUT]
     if len(found) != 1:
         raise BadInputError(
             f"{name} holds {len(found)} reports or imaging studies; give just the one the draft is about"

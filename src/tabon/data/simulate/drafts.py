@@ -8,8 +8,18 @@ so a rate stays what it is while the errors of one visit go together, as they do
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
-from tabon.data.simulate.findings import HEALTH, KINDS, SEVERITIES, Course, Finding, Severity, Side, facts
-from tabon.data.simulate.patients import Visit, begin
+from tabon.data.simulate.patients import (
+    HEALTH,
+    KINDS,
+    SEVERITIES,
+    Course,
+    Finding,
+    Severity,
+    Side,
+    Visit,
+    begin,
+    facts,
+)
 from tabon.data.simulate.phrases import phrase_book
 from tabon.data.simulate.report_text import (
     MACHINE,
@@ -80,18 +90,15 @@ def gather(draws: Draws, prior: Visit, current: Visit, health: int) -> Evidence:
     """Draw the doubts that all drafts of a visit share."""
     known = {finding.kind for finding in current.findings}
     doubts = tuple(Doubt(*(draws.unit() for _ in fields(Doubt))) for _ in current.findings)
-    phantoms = tuple((_phantom(draws, health, current.number), draws.unit()) for _ in PHANTOMS)
+    kinds = [kind for kind in KINDS.values() if kind.group != "device"]
+    ill = min(health + 1, len(HEALTH) - 1)  # imagined findings look like those of the ill: commoner, likelier
+    phantoms = []
+    for _ in PHANTOMS:
+        kind = kinds[draws.weighted([kind.rates[ill] for kind in kinds])]
+        phantoms.append((begin(draws, kind, onset=current.number), draws.unit()))
     gone = (finding for finding in prior.findings if finding.present and finding.kind not in known)
     stale = tuple((replace(finding, course="stable"), draws.unit()) for finding in gone)
-    return Evidence(current.findings, doubts, phantoms, stale)
-
-
-def _phantom(draws: Draws, health: int, number: int) -> Finding:
-    """A finding that one might imagine, the likelier the commoner it is."""
-    kinds = [kind for kind in KINDS.values() if kind.group != "device"]
-    common = min(health + 1, len(HEALTH) - 1)  # imagined findings look like those of the ill
-    kind = kinds[draws.weighted([kind.rates[common] for kind in kinds])]
-    return begin(draws, kind, onset=number)
+    return Evidence(current.findings, doubts, tuple(phantoms), stale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,16 +294,16 @@ def label(truth: Iterable[Finding], said: Iterable[Finding], *manners: str) -> t
     >>> label([effusion], [replace(effusion, side="right", course="stable")])
     ('wrong side', 'false change word')
     """
-    true, told = ({finding.kind: finding for finding in findings} for findings in (truth, said))
-    there, claimed = ({kind for kind in by if by[kind].present} for by in (true, told))
+    true, stated = ({finding.kind: finding for finding in findings} for findings in (truth, said))
+    there, claimed = ({kind for kind in by if by[kind].present} for by in (true, stated))
     found = set(manners)
     for kind in there - claimed:
         found.add("dropped chronic finding" if KINDS[kind].group == "chronic" else "missed finding")
     if claimed - there:
         found.add("hallucinated finding")
     for kind in there & claimed:
-        found |= {"wrong side"} if told[kind].side != true[kind].side else set()
-        found |= {"wrong severity"} if told[kind].severity != true[kind].severity else set()
-    if any(told[kind].course not in ("", true[kind].course) for kind in true.keys() & told.keys()):
+        found |= {"wrong side"} if stated[kind].side != true[kind].side else set()
+        found |= {"wrong severity"} if stated[kind].severity != true[kind].severity else set()
+    if any(stated[kind].course not in ("", true[kind].course) for kind in true.keys() & stated.keys()):
         found.add("false change word")
     return tuple(error for error in ERRORS if error in found)

@@ -5,13 +5,12 @@ Patients come one at a time and none is kept, so a cohort of any size streams.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
 from tabon.data.simulate.drafts import Exam, gather, write_draft
-from tabon.data.simulate.findings import facts
-from tabon.data.simulate.patients import Patient, simulate_patient
+from tabon.data.simulate.patients import Patient, facts, simulate_patient
 from tabon.data.simulate.report_text import NOTHING, draw_reader, spoken, write_report
 from tabon.data.simulate.settings import SPLITS, Draws, SimulationSettings, Split, split_of
 from tabon.errors import BadInputError
@@ -33,7 +32,7 @@ def simulate_transitions(settings: SimulationSettings, split: Split) -> Iterator
     for patient in _patients(settings, split):
         for prior, current in pairwise(_exams(settings.seed, patient)):
             yield {
-                "id": _id(patient, current),
+                "id": f"{patient.name}-{current.visit.number}",
                 "patient": patient.name,
                 "prior": prior.writing.record(),
                 "current": current.writing.record(),
@@ -60,7 +59,7 @@ def simulate_queries(settings: SimulationSettings, split: Split = "test") -> Ite
             evidence = gather(draws, prior.visit, current.visit, patient.health)
             streams = (Draws(*path, DRAFT_STREAM, number, j) for j in range(settings.num_candidates))
             yield {
-                "id": _id(patient, current),
+                "id": f"{patient.name}-{current.visit.number}",
                 "patient": patient.name,
                 "prior": prior.writing.record(),
                 "candidates": [write_draft(evidence, prior, stream, settings).record() for stream in streams],
@@ -90,11 +89,6 @@ def _exams(seed: int, patient: Patient) -> Iterator[Exam]:
         findings = spoken(visit.findings, draws)
         last = Exam(visit, reader, write_report(findings, reader, draws, echoes=echoes, echo=echo))
         yield last
-
-
-def _id(patient: Patient, current: Exam) -> str:
-    """The id of the transition into a visit."""
-    return f"{patient.name}-{current.visit.number}"
 
 
 _STOP = re.compile(r"(?<=[.?!])\s+")
@@ -152,10 +146,10 @@ def summarise(reports: Iterable[Mapping[str, str]]) -> CohortSummary:
                 said[sentence] += times
     return CohortSummary(
         reports=whole.total(),
-        findings_sentences=_mean(whole, 0, lambda text: len(sentences(text))),
-        impression_sentences=_mean(whole, 1, lambda text: len(sentences(text))),
-        findings_words=_mean(whole, 0, lambda text: len(text.split())),
-        impression_words=_mean(whole, 1, lambda text: len(text.split())),
+        findings_sentences=sum(times * len(sentences(text)) for (text, _), times in whole.items()) / count,
+        impression_sentences=sum(times * len(sentences(text)) for (_, text), times in whole.items()) / count,
+        findings_words=sum(times * len(text.split()) for (text, _), times in whole.items()) / count,
+        impression_words=sum(times * len(text.split()) for (_, text), times in whole.items()) / count,
         repeated_reports=1 - len(whole) / count if whole else 0.0,
         twin_reports=sum(times for times in whole.values() if times > 1) / count,
         change_words=sum(times for report, times in whole.items() if _CHANGE.search(" ".join(report)))
@@ -163,9 +157,3 @@ def summarise(reports: Iterable[Mapping[str, str]]) -> CohortSummary:
         distinct_sentences=len(said) / max(said.total(), 1),
         top_sentences=sum(times for _, times in said.most_common(100)) / max(said.total(), 1),
     )
-
-
-def _mean(whole: Counter[tuple[str, str]], section: int, measure: Callable[[str], int]) -> float:
-    """The mean of a measure of one section over all reports."""
-    total = sum(times * measure(report[section]) for report, times in whole.items())
-    return total / max(whole.total(), 1)

@@ -5,13 +5,13 @@ is written either all in favourites, as with a macro, or with a mixture, and a
 sentence of the patient's prior report may be taken over as it is.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 
-from tabon.data.simulate.findings import KINDS, SEVERITIES, Finding
-from tabon.data.simulate.phrases import PhraseBook, Phrases, Words, phrase_book
+from tabon.data.simulate.patients import KINDS, SEVERITIES, Finding
+from tabon.data.simulate.phrases import Phrases, Words, phrase_book
 from tabon.data.simulate.settings import Draws
 
 READERS = 40
@@ -98,7 +98,8 @@ class Writing:
 
     def record(self) -> dict[str, str]:
         """The report as text by section."""
-        return {"findings": _join(self.findings), "impression": _join(self.impression)}
+        sections = {"findings": self.findings, "impression": self.impression}
+        return {name: " ".join(one.text for one in sentences) for name, sentences in sections.items()}
 
     def said(self) -> tuple[Finding, ...]:
         """The findings that the report states, each once."""
@@ -108,11 +109,6 @@ class Writing:
     def echoes(self) -> dict[str, str]:
         """Its sentences by topic, for a later report to take over."""
         return {sentence.topic: sentence.text for sentence in self.findings + self.impression}
-
-
-def _join(sentences: Iterable[Sentence]) -> str:
-    """The sentences as one paragraph."""
-    return " ".join(sentence.text for sentence in sentences)
 
 
 def spoken(findings: Iterable[Finding], draws: Draws) -> tuple[Finding, ...]:
@@ -150,7 +146,10 @@ def noun_slots(finding: Finding, words: Words, voice: Voice) -> dict[str, str]:
     """The noun phrase of a finding and its pieces."""
     plural = words.plural or (finding.side == "bilateral" and not words.mass)
     noun = voice.speak(words.noun) + ("s" if plural and not words.plural else "")
-    grade, adverb = _grade_words(finding, words, voice)
+    grade = adverb = ""
+    if finding.severity:
+        rank = SEVERITIES.index(finding.severity)
+        grade, adverb = voice.speak(words.grades[rank]), voice.speak(words.adverbs[rank])
     device = KINDS[finding.kind].region == "devices"
     phrase = " ".join(filter(None, [grade, finding.side, "" if device else finding.place, noun]))
     article = "an" if phrase.lower().startswith(_VOWELS) else "a"
@@ -165,30 +164,6 @@ def noun_slots(finding: Finding, words: Words, voice: Voice) -> dict[str, str]:
         "side": finding.side,
         "place": finding.place,
     }
-
-
-def _grade_words(finding: Finding, words: Words, voice: Voice) -> tuple[str, str]:
-    """The severity as an adjective and as an adverb."""
-    if not finding.severity:
-        return "", ""
-    rank = SEVERITIES.index(finding.severity)
-    return voice.speak(words.grades[rank]), voice.speak(words.adverbs[rank])
-
-
-def findings_phrases(finding: Finding, book: PhraseBook, draws: Draws) -> Phrases:
-    """The phrases for a finding in the findings section."""
-    own = book.kinds[finding.kind].present
-    if finding.course == "" and own is not None and draws.chance(0.7):
-        return own
-    if KINDS[finding.kind].region == "devices" and finding.course in book.devices:
-        return book.devices[finding.course]
-    return book.findings[finding.course]
-
-
-def topic_of(section: str, finding: Finding) -> str:
-    """What a sentence about this finding is about: two equal topics can share a sentence."""
-    fields = (section, finding.kind, finding.side, finding.severity, finding.place, finding.course)
-    return "/".join(fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,36 +181,24 @@ class Pen:
         return found if found and self.findings.draws.chance(self.echo) else ""
 
     def state(self, section: str, finding: Finding) -> Sentence:
-        """A sentence about a finding."""
-        book, topic = phrase_book(), topic_of(section, finding)
-        phrases = (
-            book.impression[finding.course]
-            if section == "impression"
-            else findings_phrases(finding, book, self.findings.draws)
-        )
-        text = self.again(topic) or say_finding(finding, phrases, self.findings)
-        return Sentence(topic, text, finding)
+        """A sentence about a finding; two findings with equal topics can share a sentence."""
+        book, course = phrase_book(), finding.course
+        own = book.kinds[finding.kind].present
+        if section == "impression":
+            phrases = book.impression[course]
+        elif course == "" and own is not None and self.findings.draws.chance(0.7):
+            phrases = own
+        elif KINDS[finding.kind].region == "devices" and course in book.devices:
+            phrases = book.devices[course]
+        else:
+            phrases = book.findings[course]
+        topic = f"{section}/{finding.kind}/{finding.side}/{finding.severity}/{finding.place}/{course}"
+        return Sentence(topic, self.again(topic) or say_finding(finding, phrases, self.findings), finding)
 
     def normal(self, topic: str) -> Sentence:
         """A sentence about what is as it should be."""
         phrases = self.normals.reader.normals[topic]
         return Sentence(topic, self.again(topic) or polish(self.normals.speak(phrases)))
-
-
-def take_pen(reader: Reader, draws: Draws, *, echoes: Mapping[str, str], echo: float) -> Pen:
-    """Settle how strictly the reader keeps to favourites in this report."""
-    loyalty = 1.0 if draws.chance(MACRO) else LOYALTY
-    return Pen(Voice(reader, draws, LOYALTY), Voice(reader, draws, loyalty), echoes, echo)
-
-
-def interleave(
-    order: Sequence[str], stated: Mapping[str, list[Sentence]], pen: Pen, normals: Mapping[str, str]
-) -> Iterator[Sentence]:
-    """Region by region: what is there, then what is normal."""
-    for region in order:
-        yield from stated.get(region, ())
-        if region in normals:
-            yield pen.normal(normals[region])
 
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -266,34 +229,36 @@ def write_report(
     echoes: Mapping[str, str] = NOTHING,
     echo: float = 0.0,
 ) -> Writing:
-    """Put findings into words.
+    """Put findings into words, in a reader's style; a course that is empty is left unsaid.
 
-    Args:
-        findings: all that is to be said; a course that is empty is left unsaid.
-        reader: whose style it is.
-        draws: where the reader departs from it.
-        echoes: sentences of the prior report by topic.
-        echo: how often one of them is taken over where its topic comes again.
+    `echoes` are sentences of the prior report by topic, `echo` is how often one is taken over.
 
     >>> report = write_report((), Reader(1), Draws(0)).record()
     >>> report["findings"] != "" != report["impression"]
     True
     """
-    pen = take_pen(reader, draws, echoes=echoes, echo=echo)
+    loyalty = 1.0 if draws.chance(MACRO) else LOYALTY
+    pen = Pen(Voice(reader, draws, LOYALTY), Voice(reader, draws, loyalty), echoes, echo)
     return Writing(findings_section(findings, pen), impression_section(findings, pen))
 
 
 def findings_section(findings: Iterable[Finding], pen: Pen) -> tuple[Sentence, ...]:
-    """The sentences of the findings, region by region in the reader's order."""
+    """The findings section: region by region in the reader's order, what is there, then what is normal."""
     stated: dict[str, list[Sentence]] = {}
     for finding in findings:
         region = KINDS[finding.kind].region
         stated.setdefault(region, []).append(pen.state("findings", finding))
     present = frozenset(finding.kind for finding in findings if finding.present)
     order = ORDERS[pen.normals.choose(ORDER, len(ORDERS))]
-    sentences = tuple(interleave(order, stated, pen, normal_topics(present, pen.normals)))
-    extra = pen.normals.loyalty < 1 and pen.normals.draws.chance(EXTRA)
-    return (*sentences, pen.normal("extra")) if extra else sentences
+    normals = normal_topics(present, pen.normals)
+    sentences: list[Sentence] = []
+    for place in order:
+        sentences += stated.get(place, ())
+        if place in normals:
+            sentences.append(pen.normal(normals[place]))
+    if pen.normals.loyalty < 1 and pen.normals.draws.chance(EXTRA):
+        sentences.append(pen.normal("extra"))
+    return tuple(sentences)
 
 
 def normal_topics(present: frozenset[str], voice: Voice) -> dict[str, str]:
@@ -309,20 +274,21 @@ def normal_topics(present: frozenset[str], voice: Voice) -> dict[str, str]:
         "pleura": ("" if air else "no_pneumothorax") if fluid else "no_effusion" if air else "pleura",
         "bones": "" if "bones" in busy or voice.choose(SAY_BONES, 3) == 2 else "bones",  # noqa: PLR2004
     }
-    _join_topics(topics, "heart", "mediastinum", join=voice.choose(JOIN_HEART, 2) == 0)
-    _join_topics(topics, "lungs", "pleura", join=voice.choose(JOIN_LUNGS, 2) == 0)
+    for first, second, choice in (("heart", "mediastinum", JOIN_HEART), ("lungs", "pleura", JOIN_LUNGS)):
+        both_normal = topics[first] == first and topics[second] == second
+        if voice.choose(choice, 2) == 0 and both_normal:
+            topics[first], topics[second] = f"{first}+{second}", ""
     return {region: topic for region, topic in topics.items() if topic}
-
-
-def _join_topics(topics: dict[str, str], first: str, second: str, *, join: bool) -> None:
-    """Say two normal regions in one sentence, where both are normal and the reader likes to."""
-    if join and topics[first] == first and topics[second] == second:
-        topics[first], topics[second] = f"{first}+{second}", ""
 
 
 def impression_section(findings: Iterable[Finding], pen: Pen) -> tuple[Sentence, ...]:
     """The summary: what matters and what changed, the most urgent first, or that nothing is acute."""
-    matters = sorted(filter(_matters, findings), key=lambda finding: URGENCY.index(finding.course))
+    matters = [
+        finding
+        for finding in sorted(findings, key=lambda finding: URGENCY.index(finding.course))
+        if not KINDS[finding.kind].incidental
+        and (finding.changed or KINDS[finding.kind].group == "acute" or finding.severity == "severe")
+    ]
     if not matters:
         return _quiet_impression(findings, pen)
     sentences = [pen.state("impression", finding) for finding in matters[:MOST]]
@@ -332,14 +298,6 @@ def impression_section(findings: Iterable[Finding], pen: Pen) -> tuple[Sentence,
     if pen.findings.draws.chance(OTHERWISE):
         sentences.append(pen.normal("impression_otherwise"))
     return tuple(sentences)
-
-
-def _matters(finding: Finding) -> bool:
-    """Whether a finding belongs into the impression."""
-    kind = KINDS[finding.kind]
-    if kind.incidental:
-        return False
-    return finding.changed or kind.group == "acute" or finding.severity == "severe"
 
 
 def _quiet_impression(findings: Iterable[Finding], pen: Pen) -> tuple[Sentence, ...]:

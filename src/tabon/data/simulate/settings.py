@@ -48,22 +48,21 @@ class SimulationSettings:
 
     def __post_init__(self) -> None:
         """Refuse what makes no cohort."""
-        _check(self.seed >= 0, f"seed is {self.seed}; give a whole number from 0")
-        _check(self.patients >= 0, f"patients is {self.patients}; give a whole number from 0")
-        _check(self.num_candidates >= 1, f"num_candidates is {self.num_candidates}; give 1 or more")
-        _check(self.prompt in PROMPTS, f"prompt is {self.prompt!r}; give one of {', '.join(PROMPTS)}")
-        _check(0 <= self.noise <= 1, f"noise is {self.noise}; give a number from 0 to 1")
         whole = len(self.splits) == len(SPLITS) and abs(sum(self.splits) - 1) < 1e-9  # noqa: PLR2004
-        _check(
-            whole and min(self.splits) >= 0,
-            f"splits is {self.splits}; give three shares for train, valid and test that add up to 1",
-        )
-
-
-def _check(holds: bool, message: str) -> None:  # noqa: FBT001
-    """Raise unless it holds."""
-    if not holds:
-        raise BadInputError(message)
+        for holds, name, hint in (
+            (self.seed >= 0, "seed", "give a whole number from 0"),
+            (self.patients >= 0, "patients", "give a whole number from 0"),
+            (self.num_candidates >= 1, "num_candidates", "give 1 or more"),
+            (self.prompt in PROMPTS, "prompt", f"give one of {', '.join(PROMPTS)}"),
+            (0 <= self.noise <= 1, "noise", "give a number from 0 to 1"),
+            (
+                whole and min(self.splits) >= 0,
+                "splits",
+                "give three shares for train, valid and test that add up to 1",
+            ),
+        ):
+            if not holds:
+                raise BadInputError(f"{name} is {getattr(self, name)!r}; {hint}")
 
 
 def split_of(index: int, splits: tuple[float, float, float]) -> Split:

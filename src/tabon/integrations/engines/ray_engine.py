@@ -131,10 +131,17 @@ class RayEngine:
                     raise result.raised()
                 self._hand_out(work, common, todo, waiting)
                 yield number, result
-        except self._ray.exceptions.RayError as error:
-            raise self._lost(error) from error
-        except ConnectionError as error:  # Ray's client, when the cluster is gone
-            raise self._lost(error) from error
+        except (
+            self._ray.exceptions.RayError,
+            ConnectionError,
+        ) as error:  # of the client
+            cause = getattr(error, "cause", None)
+            name = type(cause if isinstance(cause, Exception) else error).__name__
+            raise EngineError(
+                f"a piece of work failed on the Ray cluster {self._address.address} ({name}); see the logs "
+                "of its workers, check that every node has this tabon and enough memory, and run the "
+                "command again"
+            ) from error
 
     def encoder(self, spec: str | Path) -> Encoder:
         """Return an encoder whose sentences are encoded by the cluster."""
@@ -174,15 +181,6 @@ class RayEngine:
                     f"the Ray cluster {self._address.address} has no node left with {self._address.needs()}; "
                     "start one and run the same command again: finished parts are kept"
                 )
-
-    def _lost(self, error: Exception) -> EngineError:
-        """Say what became of a piece, without its text."""
-        cause = getattr(error, "cause", None)
-        name = type(cause if isinstance(cause, Exception) else error).__name__
-        return EngineError(
-            f"a piece of work failed on the Ray cluster {self._address.address} ({name}); see the logs of "
-            "its workers, check that every node has this tabon and enough memory, and run the command again"
-        )
 
 
 def open_ray(url: str) -> RayEngine:

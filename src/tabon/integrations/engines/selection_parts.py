@@ -49,11 +49,9 @@ class PartsFolder:
             return None
         head, _, lines = rest.partition(b"\n")
         header = json.loads(head)
-        return (
-            Answered(lines, tuple(header["complaints"]), header["queries"])
-            if header["format"] == FORMAT
-            else None
-        )
+        if header["format"] != FORMAT:
+            return None
+        return Answered(lines, tuple(header["complaints"]), header["queries"])
 
     def write(self, key: str, part: Answered) -> None:
         """Keep a part; when this returns it is on disk."""
@@ -91,7 +89,6 @@ def open_parts(folder: Path) -> Iterator[PartsFolder]:
 
 QUERIES_A_PART = 256
 QueryBatch = list[Query | BadLine]
-Counted = Callable[[int], None]  # queries answered so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +131,10 @@ def select_parts(  # noqa: PLR0913  # each is a place or a number
     *,
     parts: Path | None = None,
     queries_a_part: int = QUERIES_A_PART,
-    complain: Callable[[str], None] | None = None,
-    progress: Counted | None = None,
+    complain: Callable[[str], object] = lambda _: None,
+    progress: Callable[[int], object] = lambda _: None,
 ) -> int:
-    """Answer a file of queries on an engine, and return how many could not be answered.
+    """Answer the lines of a queries file on an engine, and return how many could not be answered.
 
     Args:
         engine: where the work is done.
@@ -145,8 +142,7 @@ def select_parts(  # noqa: PLR0913  # each is a place or a number
         settings: the method.
         queries: the lines of a queries file.
         out: the selections, written in one step when all parts are there.
-        parts: where finished parts are kept until then; by default beside `out`. A run that was
-            killed finds them again.
+        parts: where finished parts are kept until then, for a run that is killed; default beside `out`.
         queries_a_part: how many queries are answered at once.
         complain: gets one line for each query that has no answer, in the order of the file.
         progress: gets the number of queries that have been answered.
@@ -156,14 +152,15 @@ def select_parts(  # noqa: PLR0913  # each is a place or a number
         batch = _Batch(order, kept, in_batches(read_queries(queries), queries_a_part))
         for number, answered in engine.run(answer_part, batch.missing(), shared=order):
             batch.keep(number, answered)
-            if progress is not None:
-                progress(batch.answered)
+            progress(batch.answered)
         if not batch.keys:
             kept.remove(())
             raise BadInputError("the file holds no queries; write one JSON object a line")
-        failures = _join(batch, out, complain)
+        complaints = batch.join(out)
+        for line in complaints:
+            complain(line)
         kept.remove(batch.keys)
-    return failures
+    return len(complaints)
 
 
 def selection_order(engine: Engine, bank: Path, settings: SelectionSettings) -> SelectionOrder:
@@ -245,17 +242,16 @@ class _Batch:
         self.kept.write(self.sent[number], answered)
         self.answered += answered.queries
 
-
-def _join(batch: _Batch, out: Path, complain: Callable[[str], None] | None) -> int:
-    """Write all parts in their order, in one step; return how many queries have no answer."""
-    complaints: list[str] = []
-    with replacing(out) as file:
-        for key in batch.keys:
-            part = batch.kept.read(key)
-            if part is None:
-                raise BadInputError(f"a part in {batch.kept.folder} was damaged; run the same command again")
-            file.write(part.selections)
-            complaints += part.complaints
-    for line in complaints if complain is not None else ():
-        complain(line)  # type: ignore[misc]
-    return len(complaints)
+    def join(self, out: Path) -> list[str]:
+        """Write all parts in their order, in one step; return why queries have no answer."""
+        complaints: list[str] = []
+        with replacing(out) as file:
+            for key in self.keys:
+                part = self.kept.read(key)
+                if part is None:
+                    raise BadInputError(
+                        f"a part in {self.kept.folder} was damaged; run the same command again"
+                    )
+                file.write(part.selections)
+                complaints += part.complaints
+        return complaints

@@ -115,13 +115,10 @@ def generic(columns: ColumnMap, *, name: str = "generic", egress: Egress = "none
 
 def _files(folder: Path) -> list[tuple[Path, str | None]]:
     """Return the one data file, or one for each split by its name."""
-    if folder.is_file():
-        return [(folder, _split_of(folder))]
-    found = sorted(path for path in folder.glob("*") if path.is_file() and _ending(path) is not None)
-    if len(found) == 1:
-        return [(found[0], _split_of(found[0]))]
-    splits = {_split_of(path): path for path in found}
-    if not found or None in splits or len(splits) < len(found):
+    tables = (path for path in folder.glob("*") if path.is_file() and _ending(path) is not None)
+    found = [folder] if folder.is_file() else sorted(tables)
+    splits = {normal_split(path.name.partition(".")[0]): path for path in found}
+    if len(found) != 1 and (not found or None in splits or len(splits) < len(found)):
         names = ", ".join(path.name for path in found[:8]) or "none"
         raise BadInputError(
             f"{folder} needs one data file ({', '.join(ENDINGS)}) or one for each of train, valid and test; "
@@ -133,11 +130,6 @@ def _files(folder: Path) -> list[tuple[Path, str | None]]:
 def _ending(path: Path) -> str | None:
     """Return the ending by which a file is known as a table."""
     return next((ending for ending in ENDINGS if path.name.endswith(ending)), None)
-
-
-def _split_of(path: Path) -> str | None:
-    """Return the split that a file is named after."""
-    return normal_split(path.name.partition(".")[0])
 
 
 def _rows(path: Path, columns: list[str]) -> Iterator[Row]:
