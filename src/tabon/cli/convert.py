@@ -63,9 +63,14 @@ def query(  # each is an option
         ],
         "prior_sources": [{"id": received.id, "date": received.date} for received in before],
     }
-    whose = patient or one_patient([*before, *given])
-    if whose is not None:
-        record["patient"] = whose
+    named = {report.patient for report in (*before, *given) if report.patient} if not patient else {patient}
+    if len(named) > 1:
+        raise BadInputError(
+            f"the files name {len(named)} patients; give the files of one, or say --patient where one "
+            "patient has several ids"
+        )
+    if named:
+        record["patient"] = named.pop()
     query_from_record(record)  # what `tabon select` would refuse is refused here
     _write(json.dumps(record).encode() + b"\n", out)
 
@@ -120,17 +125,6 @@ def in_order(received: list[Received]) -> list[Received]:
     if all(report.date for report in received):
         return sorted(received, key=lambda report: (report.date or "")[:_DAY])
     return received
-
-
-def one_patient(received: list[Received]) -> str | None:
-    """Return the patient whom the files name; several are refused."""
-    named = {report.patient for report in received if report.patient}
-    if len(named) > 1:
-        raise BadInputError(
-            f"the files name {len(named)} patients; give the files of one, or say --patient where one "
-            "patient has several ids"
-        )
-    return next(iter(named), None)
 
 
 def find_query(stream: IO[bytes], identity: str) -> Query:

@@ -16,7 +16,7 @@ import click
 import numpy as np
 
 from tabon.cli.shared_options import default_store, reports_errors, store_option
-from tabon.encoders import Encoder, load_encoder
+from tabon.encoders import load_encoder
 from tabon.encoders.load import MPNET
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import MetricUnavailableError, MissingExtraError, TabonError
@@ -67,7 +67,11 @@ def examine(store: Path) -> Iterator[Finding]:
     yield _mpnet()
     for name in METRICS:
         yield _metric(name)
-    yield _store(store)
+    try:
+        SentenceStore(store)
+        yield Finding("sentence store", True, str(store))
+    except TabonError as error:
+        yield Finding("sentence store", False, str(error), f"rm {store}")
 
 
 def packages() -> dict[str, str]:
@@ -95,9 +99,11 @@ def _package(name: str, remedy: str, *, needed: bool = False) -> Finding:
 def _minilm() -> Finding:
     """Load the embedded encoder, which the main job needs, and embed sentences alone and in a batch."""
     what = "encoder minilm"
+    sentences = [f"{'no ' * count}{noun}" for count in range(12) for noun in ("effusion", "opacity")]
     try:
         encoder = load_encoder("minilm")
-        stable = _keeps_its_bits(encoder)
+        alone = np.concatenate([encoder.encode([sentence]) for sentence in sentences[::2]])
+        stable = np.array_equal(alone, encoder.encode(sentences)[::2])
     except MissingExtraError as error:
         reason, _, command = str(error).partition("; add ")
         return Finding(what, False, reason, command.partition(" with: ")[2], needed=True)
@@ -109,24 +115,17 @@ def _minilm() -> Finding:
     return Finding(what, True, f"works offline, weights {encoder.fingerprint.weights[:12]}", needed=True)
 
 
-def _keeps_its_bits(encoder: Encoder) -> bool:
-    """Say whether sentences of several lengths have the same row alone and in a batch."""
-    sentences = [f"{'no ' * count}{what}" for count in range(12) for what in ("effusion", "opacity")]
-    alone = np.concatenate([encoder.encode([sentence]) for sentence in sentences[::2]])
-    return bool(np.array_equal(alone, encoder.encode(sentences)[::2]))
-
-
 def _mpnet() -> Finding:
     """Look for the paper's encoder in the local Hub cache."""
-    remedy = f"hf download {MPNET.repository} --revision {MPNET.revision}"
+    what, remedy = "encoder all-mpnet-base-v2", f"hf download {MPNET.repository} --revision {MPNET.revision}"
     try:
         from huggingface_hub import try_to_load_from_cache
     except ModuleNotFoundError:
-        return Finding("encoder all-mpnet-base-v2", False, "no Hub client", "pip install 'tabon[hub]'")
+        return Finding(what, False, "no Hub client", "pip install 'tabon[hub]'")
     found = try_to_load_from_cache(MPNET.repository, "model.safetensors", revision=MPNET.revision)
     if isinstance(found, str):
-        return Finding("encoder all-mpnet-base-v2", True, "in the local cache, works offline")
-    return Finding("encoder all-mpnet-base-v2", False, "not on this machine", remedy)
+        return Finding(what, True, "in the local cache, works offline")
+    return Finding(what, False, "not on this machine", remedy)
 
 
 def _metric(name: str) -> Finding:
@@ -146,12 +145,7 @@ def _metric(name: str) -> Finding:
 
 
 def metric_files(name: str) -> object:
-    """Return the folder with a metric's files; neither its packages nor the files are read.
-
-    Raises:
-        MissingExtraError: a package is missing.
-        MetricUnavailableError: a file is missing.
-    """
+    """Return the folder with a metric's files, or raise for a missing package or file; nothing is read."""
     if name == "meteor":
         if find_spec("nltk") is None:
             raise MissingExtraError("METEOR", "metrics")
@@ -174,15 +168,6 @@ def nltk_folders() -> list[Path]:
     places = [Path(sys.prefix, part, "nltk_data") for part in ("", "share", "lib")]
     places += [Path(f"/usr/{part}/nltk_data") for part in ("share", "local/share", "lib", "local/lib")]
     return [*(Path(folder).expanduser() for folder in (*own, "~/nltk_data")), *places]
-
-
-def _store(path: Path) -> Finding:
-    """Open the sentence store."""
-    try:
-        SentenceStore(path)
-    except TabonError as error:
-        return Finding("sentence store", False, str(error), f"rm {path}")
-    return Finding("sentence store", True, str(path))
 
 
 @click.command()

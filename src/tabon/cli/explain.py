@@ -91,18 +91,15 @@ def explain(  # noqa: PLR0913  # each is an option
 
 
 def _asked_for(found: Sequence[Query | BadLine], ids: tuple[str, ...], name: str) -> list[Query]:
-    """Return the queries that were asked for, all where none is named; a bad line among them is an error."""
+    """Return the queries that were asked for, all if none is named; a bad line among them is an error."""
     if not found:
         raise BadInputError("the file holds no queries; write one JSON object a line")
-    wanted = [line for line in found if not ids or line.id in ids]
-    for line in wanted:
-        if isinstance(line, BadLine):
-            raise BadInputError(f"{name} line {line.number}: {line.message}")
-    known = {line.id for line in wanted}
+    wanted = [whole_query(line, name=name) for line in found if not ids or line.id in ids]
+    known = {query.id for query in wanted}
     for identity in ids:
         if identity not in known:
             raise BadInputError(f"{name} has no query {identity!r}; check --id")
-    return [line for line in wanted if isinstance(line, Query)]
+    return wanted
 
 
 @click.command("flags")

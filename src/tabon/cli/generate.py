@@ -95,7 +95,12 @@ def generate(  # noqa: PLR0913  # each is an option
     """
     generator: Any = (make_batch if batch else make_generator)(model, model_options)
     check_egress(cohort, generator)
-    budget = Budget(price_of(generator, price), cap=cap)
+    if price is None and generator.reach != "local":
+        raise BadInputError(
+            f"the price of {generator.model} is not known; give --price INPUT,OUTPUT (dollars per million "
+            "tokens)"
+        )
+    budget = Budget(FREE if price is None else read_price(price), cap=cap)
     total = count_studies(cohort, split, asking) * len(asking.prompts) * asking.samples
     left_out: list[str] = []
     wanted = tasks(cohort, split, generator, asking, left_out)
@@ -185,17 +190,6 @@ def estimate(wanted: Iterator[Task], out: Path, price: Price) -> dict[str, Any]:
             estimated["drafts"] += 1
             estimated["most_it_may_cost"] += price.most(task.request)
     return estimated
-
-
-def price_of(generator: Endpoint, given: str | None) -> Price:
-    """Return the price; a model that is reached over a network and has none is refused."""
-    if given is not None:
-        return read_price(given)
-    if generator.reach == "local":
-        return FREE
-    raise BadInputError(
-        f"the price of {generator.model} is not known; give --price INPUT,OUTPUT (dollars per million tokens)"
-    )
 
 
 @click.command()

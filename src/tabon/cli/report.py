@@ -28,7 +28,7 @@ from tabon.selectors.setup import SelectionSettings
 from tabon.service.explorer import MOST_STUDIES, ExplorerSettings, Studies, explorer_of, write_report
 from tabon.service.explorer.images import open_folder
 from tabon.service.explorer.records import NOTICE
-from tabon.service.explorer.scores import DEFAULT_SCORE, DraftScore, score_named
+from tabon.service.explorer.scores import DEFAULT_SCORE, score_named
 from tabon.service.explorer.studies import NEIGHBOURS, check_count
 from tabon.text.records import Query, read_queries, whole_query
 
@@ -47,27 +47,23 @@ class PageOptions:
     show: int = NEIGHBOURS
 
     def settings(self, queries: Iterable[Query], name: str, note: Note) -> ExplorerSettings:
-        """Return how to show these queries of a file; `note` tells a person what is not shown."""
+        """Return how to show these queries of a file; `note` gets a line on what is not shown."""
+        score = None
+        if self.score != "none" and any(query.reference is not None for query in queries):
+            try:
+                score = score_named(self.score)
+            except BadInputError as error:  # only a score that nobody named may be missing
+                source = click.get_current_context().get_parameter_source("score")
+                if source != click.core.ParameterSource.DEFAULT:
+                    raise
+                note(f"gain is not shown: {error}")
         return ExplorerSettings(
             title=Path(name).name if self.title is None else self.title,
             neighbours=self.show,
             bank_text=not self.no_bank_text,
-            score=self._draft_score(queries, note),
+            score=score,
             images=None if self.images is None else open_folder(self.images),
         )
-
-    def _draft_score(self, queries: Iterable[Query], note: Note) -> DraftScore | None:
-        """Return the score that was asked for; one that nobody named may be missing."""
-        if self.score == "none" or all(query.reference is None for query in queries):
-            return None
-        try:
-            return score_named(self.score)
-        except BadInputError as error:
-            source = click.get_current_context().get_parameter_source("score")
-            if source != click.core.ParameterSource.DEFAULT:
-                raise
-            note(f"gain is not shown: {error}")
-            return None
 
 
 @click.command()

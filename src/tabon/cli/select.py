@@ -131,16 +131,14 @@ def _elsewhere(
     source = click.get_current_context().get_parameter_source("store")
     if source != click.core.ParameterSource.COMMANDLINE:
         settings = replace(settings, store=None)  # the default is a place of this machine
+    complain = partial(click.echo, err=True)
     with closing(open_engine(engine)) as where:
-        return select_parts(
-            where,
-            bank,
-            settings,
-            queries,
-            out,
-            complain=partial(click.echo, err=True),
-            progress=lambda count: show_progress(f"{count:,} queries"),
-        )
+        return select_parts(where, bank, settings, queries, out, complain=complain, progress=_show_count)
+
+
+def _show_count(count: int) -> None:
+    """Show how many queries are answered."""
+    show_progress(f"{count:,} queries")
 
 
 def write_selections(selector: AnySelector, lines: Iterable[bytes], out: IO[bytes]) -> int:
@@ -154,7 +152,7 @@ def write_selections(selector: AnySelector, lines: Iterable[bytes], out: IO[byte
         out.flush()
         count += answered.queries
         failures += len(answered.complaints)
-        show_progress(f"{count:,} queries")
+        _show_count(count)
     if count == 0:
         raise BadInputError("the file holds no queries; write one JSON object a line")
     return failures

@@ -1,9 +1,9 @@
-"""Words that tell of a change since the visit before, and what they say.
+"""Words of change since the visit before, and what they mean.
 
     "no significant change" ─▶ stable     "has decreased" ─▶ improved     "no longer seen" ─▶ resolved
 
 A word is read with the negation right before it: "not improved" is stable, and
-"no new effusion" tells of no change at all, only of a look at the prior.
+"no new effusion" is no change at all, only a look at the prior.
 Words are not tied to findings: whose improvement it is stays open.
 """
 
@@ -71,7 +71,7 @@ _RECOMMENDS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ChangeWord:
-    """One word or phrase of change, as it stands in a sentence."""
+    """One word or phrase of change, as a sentence has it."""
 
     change: Change
     text: str  # in small letters
@@ -95,7 +95,7 @@ def change_words(text: str) -> tuple[ChangeWord, ...]:
 
 
 def changes(text: str) -> frozenset[Change]:
-    """Return the kinds of change that a text tells of; a mere look at the prior is none.
+    """Return the kinds of change in a text; a mere look at the prior is none.
 
     >>> sorted(changes("New PICC. Compared with the prior study, effusion is unchanged."))
     ['new', 'stable']

@@ -263,7 +263,7 @@ def side_of(text: str) -> Side | None:
 
 
 def _sides(text: str, spans: list[_Span]) -> list[Side | None]:
-    """Return the side of each span: what stands before its group of joined spans, else after it.
+    """Return the side of each span: what is before its group of joined spans, else after it.
 
     Spans with nothing but "and", "or" and commas between them are one group.
     """

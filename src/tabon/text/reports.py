@@ -20,7 +20,7 @@ Section = Literal["findings", "impression"]
 SECTIONS: Final[tuple[Section, ...]] = ("findings", "impression")
 
 DEIDENTIFIED: Final = r"\[\*\*[^\]*]{0,80}\*\*\]|\b[Xx]{3,}\b|_{3,}"
-"""What stands where a name or a date was removed: `[**Name**]`, `XXXX`, `___`."""
+"""What takes the place of a name or a date: `[**Name**]`, `XXXX`, `___`."""
 
 _DEIDENTIFIED = re.compile(DEIDENTIFIED)
 _NOTHING = re.compile(r"n/a|n\.a|na|nan|nil|none|null|not (?:applicable|available|provided)", re.IGNORECASE)
@@ -60,11 +60,7 @@ class Report:
             object.__setattr__(self, name, "" if is_placeholder(text) else text.strip())
 
     def section(self, name: Section) -> str:
-        """The text of one section.
-
-        Raises:
-            UnknownNameError: there is no such section.
-        """
+        """The text of one section; another name is an UnknownNameError."""
         if name not in SECTIONS:
             raise UnknownNameError("section", name, SECTIONS)
         return self.findings if name == "findings" else self.impression
@@ -84,7 +80,7 @@ class Report:
 _Name = Literal["findings", "impression", "both", "other"]
 _NAMES: Final[tuple[_Name, ...]] = ("both", "impression", "findings", "other")
 
-# In each group the longer phrase stands before its own beginning. A blank in a
+# In each group the longer phrase comes before its own beginning. A blank in a
 # phrase is one to three blanks in a report; " and " is also "&", "/" or "+".
 _PHRASES: Final[Mapping[_Name, str]] = {
     "both": r"findings? and (?:impressions?|conclusions?)|(?:impressions?|conclusions?) and findings?",
@@ -161,7 +157,7 @@ class _Header(NamedTuple):
 
 
 def _decoration_start(text: str, phrase: re.Match[str]) -> int | None:
-    """Where the line of a phrase begins, if only decoration stands before the phrase."""
+    """Where the line of a phrase begins, if only decoration is before the phrase."""
     start = phrase.start()
     floor = max(0, start - _LONGEST_DECORATION)
     newline = text.rfind("\n", floor, start)
@@ -247,7 +243,7 @@ class Piece(NamedTuple):
 def pieces(text: str) -> Iterator[Piece]:
     """Cut a text at its headers; the pieces in a row spell the text again.
 
-    The first piece is what stands before the first header, often nothing.
+    The first piece is what comes before the first header, often nothing.
 
     >>> for piece in pieces("Findings: Clear. Impression: Normal."):
     ...     print(tuple(piece))

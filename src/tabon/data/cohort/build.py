@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tabon._internal.atomic_files import replacing
-from tabon.data.cohort.link import SPLITS, Chain, Rules, image_of, link
+from tabon.data.cohort.link import Chain, Rules, image_of, link
 from tabon.data.cohort.visits import DataSet, Egress, Excluded, Visit
 from tabon.data.simulate import SPLITS, SimulationSettings, Split, simulate_queries, simulate_transitions
 from tabon.errors import BadInputError
@@ -44,7 +44,7 @@ class Audit:
 
     def __init__(self) -> None:
         """Start from nothing; texts are remembered as hashes, on disk."""
-        self.splits = {split: SplitCounts() for split in SPLITS}
+        self.splits = {split: SplitCounts() for split in PAPER}
         self.excluded: Counter[str] = Counter()
         self._texts = sqlite3.connect("", isolation_level=None)
         self._texts.execute("BEGIN")
@@ -76,6 +76,7 @@ class Audit:
         query = "SELECT count(*), count(bank.text) FROM test LEFT JOIN bank USING (text)"
         references, seen = self._texts.execute(query).fetchone()
         self._texts.close()
+        share = seen / max(references, 1)
         return {
             "splits": {
                 split: {
@@ -83,17 +84,13 @@ class Audit:
                     "visits": counts.visits,
                     "transitions": counts.transitions,
                     "paper": dict(zip(("patients", "visits", "transitions"), PAPER[split], strict=True)),
-                    "identical_share": _share(counts.identical, counts.transitions),
+                    "identical_share": counts.identical / max(counts.transitions, 1),
                     "days_between_visits": _quantiles(counts.days),
                 }
                 for split, counts in self.splits.items()
             },
             "excluded": dict(sorted(self.excluded.items())),
-            "test_references_also_in_the_bank": {
-                "count": seen,
-                "of": references,
-                "share": _share(seen, references),
-            },
+            "test_references_also_in_the_bank": {"count": seen, "of": references, "share": share},
         }
 
 
@@ -124,11 +121,6 @@ def _quantiles(counted: Counter[int]) -> dict[str, int]:
         for name, share in QUANTILES.items()
         if numbers
     }
-
-
-def _share(part: int, whole: int) -> float:
-    """Return a share; 0 of nothing."""
-    return part / whole if whole else 0.0
 
 
 def _text_hash(report: Mapping[str, str]) -> int:

@@ -17,7 +17,6 @@ from tabon.text.reports import SECTIONS
 
 VIEWS: tuple[View, View] = ("AP", "PA")
 LEAST_VISITS = 2
-SPLITS = ("train", "valid", "test")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

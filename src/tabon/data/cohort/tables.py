@@ -21,7 +21,7 @@ from typing import IO, Any
 from tabon._internal.extras import require
 from tabon.errors import BadInputError
 
-FIELD_LIMIT = min(sys.maxsize, 2**31 - 1)  # a whole report may stand in one field of a CSV file
+FIELD_LIMIT = min(sys.maxsize, 2**31 - 1)  # a whole report may be in one field of a CSV file
 CHUNK = 2**18  # characters of a JSON text that are read at once
 LONGEST_VALUE = 2**24  # characters of one member of a JSON object; a longer one is taken for damage
 PACKED = 256  # bytes that are unpacked at once; a repetitive file may hold megabytes in them
@@ -73,7 +73,7 @@ def read_csv(path: Path, columns: Iterable[str] = (), *, delimiter: str = ",") -
 
 
 def read_json_object(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield the members of one large JSON object, in which NaN may stand as Python writes it."""
+    """Yield the members of one large JSON object, which may hold NaN as Python writes it."""
     with _whole(path), open_text(path) as file:
         text = _JsonText(file)
         for _ in text.items("{", "}"):
@@ -85,7 +85,7 @@ def read_json_object(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def read_json_array(path: Path) -> Iterator[Any]:
-    """Yield the items of one large JSON array, in which NaN may stand as Python writes it."""
+    """Yield the items of one large JSON array, which may hold NaN as Python writes it."""
     with _whole(path), open_text(path) as file:
         text = _JsonText(file)
         for _ in text.items("[", "]"):

@@ -35,7 +35,7 @@ __all__ = [
 
 
 def read_any(data: bytes, *, name: str) -> tuple[Received, ...]:
-    """Read the reports of a FHIR or a DICOM SR file, told apart by its first bytes."""
+    """Read the reports of a FHIR or a DICOM SR file, which its first bytes say."""
     return (read_sr(data, name=name),) if is_dicom(data) else read_fhir(data, name=name)
 
 

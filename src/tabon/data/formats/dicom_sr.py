@@ -51,11 +51,7 @@ def dicom_values(message: str) -> Iterator[None]:
 
 
 def parse_dicom(data: bytes, name: str) -> Any:  # noqa: ANN401
-    """Return the dataset of a whole DICOM file.
-
-    Raises:
-        BadInputError: the bytes are too many, not DICOM, deflated or cut off.
-    """
+    """Return the dataset of a DICOM file; one that is too large, deflated or cut off is refused."""
     check_file_size(data, name)
     if not is_dicom(data):
         raise BadInputError(f"{name} is not a DICOM file; give one that begins with a preamble and DICM")
@@ -125,11 +121,7 @@ class _TextItem(NamedTuple):
 
 
 def read_sr(data: bytes, *, name: str = "the DICOM file") -> Received:
-    """Read a Basic Text, Enhanced or Comprehensive SR file with its preamble, not deflated.
-
-    Raises:
-        BadInputError: not such a file, cut off, or without text.
-    """
+    """Read a Basic Text, Enhanced or Comprehensive SR file with its preamble; one without text is refused."""
     dataset = parse_dicom(data, name)
     with dicom_values(f"{name} has a content tree that cannot be read; copy or export it again"):
         if value_text(dataset, "SOPClassUID") not in SR_CLASSES:
@@ -231,13 +223,8 @@ def write_sr(
 ) -> bytes:
     """Write the two sections of a draft as a DICOM file that `pydicom.dcmread` and an archive can read.
 
-    Args:
-        draft: the chosen draft.
-        signature: the selection's signature.
-        about: any DICOM file of the study; its patient and its study are taken over.
-        seed: new UIDs follow from it, the study and the draft; without it they are random.
-        written: the content date and time; default now.
-        name: what an error calls `about`.
+    `about` is any DICOM file of the study, whose patient and study are taken over. New UIDs follow from
+    the seed, the study and the draft; without a seed they are random. `written` is the content's time.
 
     Raises:
         BadInputError: the draft is empty, or `about` cannot be used.

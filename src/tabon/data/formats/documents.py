@@ -59,11 +59,7 @@ def plain(text: str) -> str:
 
 
 def plain_draft(draft: Report) -> Report:
-    """Return the draft's two sections in plain text.
-
-    Raises:
-        BadInputError: the draft has no text.
-    """
+    """Return the draft's two sections in plain text; a draft without text is refused."""
     kept = Report(findings=plain(draft.findings), impression=plain(draft.impression))
     if kept.is_empty:
         raise BadInputError("the draft has neither findings nor an impression; choose a draft with text")

@@ -193,11 +193,7 @@ def _paragraphs(texts: list[str]) -> str:
 
 
 def parse_resource(data: bytes, name: str) -> Resource:
-    """Return the one JSON object of a file.
-
-    Raises:
-        BadInputError: the bytes are too many, not UTF-8, not JSON or not an object with a resourceType.
-    """
+    """Return the one JSON object of a file, which must be UTF-8 and have a resourceType."""
     check_file_size(data, name)
     try:
         value = json.loads(data.decode("utf-8-sig"))

@@ -2,7 +2,7 @@
 
 A generator sees the truth through noise that its drafts share. Every doubt is a number in [0, 1),
 drawn once for the visit. A draft shares it with the others most of the time and else draws its own,
-so a rate stays what it is while the errors of one visit go together, as they do in life.
+so a rate stays what it is while the errors of one visit go together.
 """
 
 from collections.abc import Iterable, Mapping

@@ -40,7 +40,7 @@ class Words:
 
     noun: Phrases
     grades: tuple[Phrases, ...]  # mild, moderate, severe, as adjectives
-    adverbs: tuple[Phrases, ...]  # the same where an adverb stands ("mildly enlarged")
+    adverbs: tuple[Phrases, ...]  # the same as an adverb ("mildly enlarged")
     present: Phrases | None  # phrases of its own for a finding without a change word
     mass: bool  # takes no article
     plural: bool

@@ -28,23 +28,14 @@ class SimulationSettings:
 
     The patients and their reports depend on `seed` alone. Patient i is the same
     however many patients there are, and draft j of a visit however many drafts.
-
-    Args:
-        seed: names the cohort.
-        patients: how many patients, in all splits together.
-        num_candidates: drafts per query (K).
-        prompt: how the drafts were asked for: `p1` the image only, `p2` with
-            examples of the house style, `p3` with the prior report.
-        noise: 0 for faultless drafts, 1 for the worst.
-        splits: shares of train, valid and test; the default is the paper's.
     """
 
-    seed: int = 0
-    patients: int = 1000
-    num_candidates: int = 5
-    prompt: Prompt = "p3"
-    noise: float = 0.5
-    splits: tuple[float, float, float] = (0.872, 0.063, 0.065)
+    seed: int = 0  # names the cohort
+    patients: int = 1000  # in all splits together
+    num_candidates: int = 5  # drafts per query (K)
+    prompt: Prompt = "p3"  # p1: the image only, p2: with examples of the house style, p3: with the prior
+    noise: float = 0.5  # 0 for faultless drafts, 1 for the worst
+    splits: tuple[float, float, float] = (0.872, 0.063, 0.065)  # train, valid and test; as in the paper
 
     def __post_init__(self) -> None:
         """Refuse what makes no cohort."""
@@ -66,10 +57,7 @@ class SimulationSettings:
 
 
 def split_of(index: int, splits: tuple[float, float, float]) -> Split:
-    """The split of a patient, from the index alone.
-
-    Neighbours are dealt out evenly, so the shares of even a small cohort are
-    near the wanted ones.
+    """The split of a patient, from the index alone, with shares near the wanted ones in small cohorts too.
 
     >>> [split_of(index, (0.5, 0.25, 0.25)) for index in range(4)]
     ['train', 'valid', 'train', 'test']

@@ -1,12 +1,8 @@
 """Ray as the engine: pieces are Ray tasks, and a piece that is lost with its node is done again elsewhere.
 
-Each worker process keeps what it loaded (an encoder, a bank) for as long as
-the job lasts. A piece that is done is fetched at once, so that the loss of the
-node where it was done costs nothing more.
-
-A run that ends early takes no piece back. The few that were handed out are done
-in vain, because Ray may end the whole process where a piece is cancelled at the
-moment in which it is done (ray-project/ray#54798, and still in 2.60).
+Each worker process keeps what it loaded (an encoder, a bank) for as long as the job lasts. A piece
+that is done is fetched at once. A run that ends early cancels no piece: Ray may end the whole
+process if a piece is done at that moment (ray-project/ray#54798, and still in 2.60).
 """
 
 import time

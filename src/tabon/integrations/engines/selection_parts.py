@@ -136,16 +136,9 @@ def select_parts(  # noqa: PLR0913  # each is a place or a number
 ) -> int:
     """Answer the lines of a queries file on an engine, and return how many could not be answered.
 
-    Args:
-        engine: where the work is done.
-        bank: a bank file that every worker can read at this path.
-        settings: the method.
-        queries: the lines of a queries file.
-        out: the selections, written in one step when all parts are there.
-        parts: where finished parts are kept until then, for a run that is killed; default beside `out`.
-        queries_a_part: how many queries are answered at once.
-        complain: gets one line for each query that has no answer, in the order of the file.
-        progress: gets the number of queries that have been answered.
+    Every worker reads the bank at the same path. `out` is written in one step when all parts are there;
+    until then finished ones are kept in `parts`, by default beside it, for a run that is killed. `complain`
+    gets one line for each query without an answer, `progress` the number of queries answered.
     """
     order = selection_order(engine, bank, settings)
     with open_parts(parts or out.with_name(f"{out.name}.parts")) as kept:

@@ -13,6 +13,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
+from tabon._internal.registry import check_name
 from tabon.data.cohort.tables import Row, check_columns, read_csv, read_json_lines, read_parquet
 from tabon.data.cohort.visits import (
     DataSet,
@@ -28,7 +29,7 @@ from tabon.data.cohort.visits import (
     said,
     visit_or_excluded,
 )
-from tabon.errors import BadInputError, UnknownNameError
+from tabon.errors import BadInputError
 from tabon.text.reports import Report, parse_report
 
 ENDINGS = (
@@ -77,19 +78,13 @@ KEYS = tuple(field.name for field in fields(ColumnMap))
 
 
 def column_map(text: str) -> ColumnMap:
-    """Read a map such as "patient=PID,date=ExamDate,report=text".
-
-    Raises:
-        BadInputError: a part is no key=column, a key comes twice, or something needed is missing.
-        UnknownNameError: there is no such key.
-    """
+    """Read a map such as "patient=PID,date=ExamDate,report=text"; each key once, `patient` always."""
     columns: dict[str, str] = {}
     for part in filter(str.strip, text.split(",")):
         key, sign, column = (piece.strip() for piece in part.partition("="))
         if not (key and sign and column):
             raise BadInputError(f"{part.strip()!r} of the column map is not written as key=column")
-        if key not in KEYS:
-            raise UnknownNameError("key of the column map", key, KEYS)
+        check_name("key of the column map", KEYS, key)
         if key in columns:
             raise BadInputError(f"{key} stands twice in the column map; name one column")
         columns[key] = column
@@ -135,15 +130,13 @@ def _ending(path: Path) -> str | None:
 def _rows(path: Path, columns: list[str]) -> Iterator[Row]:
     """Yield the rows of a table of any kind."""
     kind = (_ending(path) or "").removesuffix(".gz").removesuffix(".zst")
-    readers: Mapping[str, Callable[[], Iterator[Row]]] = {
-        ".csv": lambda: read_csv(path, columns),
-        ".tsv": lambda: read_csv(path, columns, delimiter="\t"),
-        ".jsonl": lambda: _json_lines(path, columns),
-        ".parquet": lambda: read_parquet(path, columns),
-    }
-    if kind not in readers:
-        raise BadInputError(f"{path} is no table that can be read; known are {', '.join(ENDINGS)}")
-    return readers[kind]()
+    if kind == ".parquet":
+        return read_parquet(path, columns)
+    if kind == ".jsonl":
+        return _json_lines(path, columns)
+    if kind:
+        return read_csv(path, columns, delimiter="\t" if kind == ".tsv" else ",")
+    raise BadInputError(f"{path} is no table that can be read; known are {', '.join(ENDINGS)}")
 
 
 def _json_lines(path: Path, columns: list[str]) -> Iterator[Row]:
@@ -219,7 +212,7 @@ def _clock(value: object) -> str:
 
 
 def _time_in(day: object) -> str:
-    """Return the time of day that stands with a date; midnight is what a mere date is stored as.
+    """Return the time of day beside a date; midnight is what a mere date is stored as.
 
     >>> _time_in("2012-01-01T09:30:15"), _time_in("2012-01-01"), _time_in("2012-01-01 00:00:00")
     ('093015.000000', '', '')

@@ -4,7 +4,7 @@ A header is a line that begins with words in capitals and a colon. What they
 mean follows the script that comes with MIMIC-CXR, in our own words:
 
 * Of several sections of one name the last one with text counts. Wet reads and
-  addenda stand before the final report.
+  addenda come before the final report.
 * "FINDINGS AND IMPRESSION" and "CONCLUSION" are the impression. This differs
   from `tabon.parse_report`, where the former counts for both sections.
 * A header that describes the study ("CHEST, TWO VIEWS", "PA AND LATERAL") opens
@@ -23,11 +23,9 @@ import re
 from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from tabon.text.reports import Report
-
-MIMIC_PARSER: Final = "tabon-mimic-1"  # any change in behaviour bumps this number
 
 _Name = Literal["findings", "impression", "organ", "other"]
 
@@ -107,7 +105,7 @@ def mimic_report(text: str) -> Report:
 
 
 def _sections(text: str) -> Iterator[_Section]:
-    """Cut a text at its headers; what stands before the first one has no header."""
+    """Cut a text at its headers; what comes before the first one has no header."""
     name: _Name = "other"
     header, start = "", 0
     for found in _HEADER.finditer(text):

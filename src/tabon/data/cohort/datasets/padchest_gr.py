@@ -4,8 +4,7 @@
     PADCHEST_...csv (views; optional)     ─────────┼─▶ a temporary SQLite file
     grounded_reports_20240819.json (one array) ─▶ looked up there ─▶ one visit per report
 
-The JSON file is read item by item. The tables go to an unnamed SQLite database
-that lives on disk once it is larger than a few megabytes.
+The JSON file is read item by item.
 """
 
 import sqlite3

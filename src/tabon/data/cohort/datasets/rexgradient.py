@@ -1,6 +1,6 @@
 """ReXGradient-160K: one JSON object a split, keyed by study, with reports and views.
 
-The views stand only in `metadata/{split}_metadata_view_position.json`; the CSV
+The views are only in `metadata/{split}_metadata_view_position.json`; the CSV
 files and the older JSON files beside it have none, so they are not enough.
 """
 
