@@ -29,14 +29,14 @@ COMMANDS = MappingProxyType(
         "select": Entry("Select", "select:select", "Pick one draft for each query."),
         "explain": Entry("Select", "explain:explain", "Say why a draft was chosen."),
         "flags": Entry("Select", "explain:flags_command", "Say what to look at in each draft."),
-        "report": Entry("Select", "report:report", "Write studies, drafts and picks as one page."),
+        "report": Entry("Select", "explain:report", "Write studies, drafts and picks as one page."),
         "serve": Entry("Select", "serve:serve_command", "Answer queries over HTTP."),
         "calibrate": Entry("Tune", "tune:calibrate", "Learn when to abstain."),
         "fit": Entry("Tune", "tune:fit_command", "Learn a selector's weights."),
         "evaluate": Entry("Evaluate", "evaluate:evaluate_command", "Score selections against references."),
         "table": Entry("Evaluate", "reproduce:table", "Make tables from results."),
         "risk": Entry("Evaluate", "evaluate:risk", "Print the risk of what is kept when some abstain."),
-        "controls": Entry("Evaluate", "controls:controls_command", "Change one thing at a time, and score."),
+        "controls": Entry("Evaluate", "evaluate:controls_command", "Change one thing at a time, and score."),
         "reproduce": Entry("Evaluate", "reproduce:reproduce_command", "Run the experiment of a folder."),
     }
 )

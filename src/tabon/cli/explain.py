@@ -1,8 +1,10 @@
-"""`tabon explain` and `tabon flags`."""
+"""`tabon explain`, `tabon flags` and `tabon report`: what a reader looks at."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -13,10 +15,14 @@ from tabon.cli.select import method_options, takes_selection
 from tabon.cli.shared_options import (
     FILE,
     bank_option,
+    calibration_option,
     embedding_options,
+    images_option,
     name_of,
     no_bank_text_option,
     reports_errors,
+    search_option,
+    show_progress,
 )
 from tabon.errors import BadInputError
 from tabon.evaluation.picks import NOTHING
@@ -25,10 +31,15 @@ from tabon.explain.flags import query_flags
 from tabon.explain.text import explanations_text
 from tabon.method.bank import TransitionBank
 from tabon.selectors.setup import SelectionSettings, make_selector
-from tabon.service.explorer import ExplorerSettings, explorer_of, write_report
+from tabon.service.explorer import MOST_STUDIES, ExplorerSettings, Studies, explorer_of, write_report
+from tabon.service.explorer.images import open_folder
+from tabon.service.explorer.records import NOTICE
+from tabon.service.explorer.scores import DEFAULT_SCORE, score_named
+from tabon.service.explorer.studies import NEIGHBOURS as NEIGHBOURS_ON_A_PAGE
+from tabon.service.explorer.studies import check_count
 from tabon.text.records import BadLine, Query, read_queries, whole_query
 
-FEW, PAGEFUL = 5, 100  # queries that are explained on a terminal, and on a page, when none is named
+ON_A_TERMINAL, ON_A_PAGE = 5, 100  # queries that are explained if none is named
 
 
 @click.command()
@@ -70,7 +81,7 @@ def explain(  # noqa: PLR0913  # each is an option
     which holds report text, to standard output.
     """
     found = _asked_for(list(read_queries(queries)), ids, name_of(queries))
-    shown = found if ids or (as_json and html is None) else found[: PAGEFUL if html else FEW]
+    shown = found if ids or (as_json and html is None) else found[: ON_A_PAGE if html else ON_A_TERMINAL]
     loaded = TransitionBank.load(bank)
     if html is not None:
         if draft is not None and not as_json:
@@ -134,3 +145,117 @@ def flags_command(queries: IO[bytes], selections: Path | None) -> None:
         raise BadInputError(f"{name_of(queries)} holds no queries; write one JSON object a line")
     if chosen is not None and answered == 0:
         raise BadInputError(f"{selections} answers none of the queries; give the selections made for them")
+
+
+Note = Callable[[str], None]
+STUDIES_ON_A_PAGE = 500  # studies on a page unless --limit says otherwise; some 16 kB each, and their images
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageOptions:
+    """What the options say of a page of studies."""
+
+    title: str | None
+    images: Path | None
+    score: str
+    no_bank_text: bool
+    show: int = NEIGHBOURS_ON_A_PAGE
+
+    def settings(self, queries: Iterable[Query], name: str, note: Note) -> ExplorerSettings:
+        """Return how to show these queries of a file; `note` gets a line on what is not shown."""
+        score = None
+        if self.score != "none" and any(query.reference is not None for query in queries):
+            try:
+                score = score_named(self.score)
+            except BadInputError as error:  # only a score that nobody named may be missing
+                source = click.get_current_context().get_parameter_source("score")
+                if source != click.core.ParameterSource.DEFAULT:
+                    raise
+                note(f"gain is not shown: {error}")
+        return ExplorerSettings(
+            title=Path(name).name if self.title is None else self.title,
+            neighbours=self.show,
+            bank_text=not self.no_bank_text,
+            score=score,
+            images=None if self.images is None else open_folder(self.images),
+        )
+
+
+@click.command()
+@click.argument("queries", type=click.File("rb"))
+@bank_option
+@click.option("--html", required=True, type=FILE, help="Write the page here, in one step.")
+@method_options
+@click.option("--abstain", type=float, help="Choose nothing where the pick's p is at most this.")
+@calibration_option
+@click.option(
+    "--score",
+    default=DEFAULT_SCORE,
+    show_default=True,
+    help="What gain is measured in, where queries have a reference; none measures nothing.",
+)
+@images_option
+@click.option("--title", help="Stands over the page. Default: the name of QUERIES.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MOST_STUDIES),
+    default=STUDIES_ON_A_PAGE,
+    show_default=True,
+    help="Studies on the page, the first ones of the file.",
+)
+@click.option(
+    "--show",
+    type=click.IntRange(min=0),
+    default=NEIGHBOURS_ON_A_PAGE,
+    show_default=True,
+    help="Training changes to show of each draft, at most -k.",
+)
+@no_bank_text_option
+@search_option
+@embedding_options
+@reports_errors
+@takes_selection(page=PageOptions)
+def report(  # each is an option
+    queries: IO[bytes],
+    bank: Path,
+    html: Path,
+    limit: int,
+    settings: SelectionSettings,
+    page: PageOptions,
+) -> None:
+    """Write the studies of QUERIES, with their drafts and picks, as one page (`-` reads standard input).
+
+    The page is one file that works without a network or a server. It holds
+    report text, and images with --images: keep it as you keep the reports.
+    """
+    shown, more = first_queries(queries, limit)
+    note = partial(click.echo, err=True)
+    how = page.settings(shown, name_of(queries), note)
+    studies = explorer_of(TransitionBank.load(bank), settings, shown, how)
+    size = write_report(
+        studies,
+        html,
+        note=note,
+        on_progress=lambda count: show_progress(f"{count:,} of {len(studies):,} studies"),
+    )
+    click.echo(f"wrote {html}: {len(studies):,} studies, {size / 1e6:.1f} MB. {NOTICE}", err=True)
+    if more:
+        click.echo(f"only the first {len(studies):,} studies are shown; --limit shows more", err=True)
+
+
+def first_queries(lines: IO[bytes], most: int) -> tuple[list[Query], bool]:
+    """Return the first queries of a file, and whether there are more; a bad line is an error."""
+    found = [whole_query(query, name=name_of(lines)) for query in islice(read_queries(lines), most + 1)]
+    check_count(len(found[:most]))
+    return found[:most], len(found) > most
+
+
+def open_studies(
+    queries: IO[bytes], bank: TransitionBank, selection: SelectionSettings, page: PageOptions, note: Note
+) -> Studies:
+    """Return the studies of a whole file with every query answered: what `tabon serve --queries` shows."""
+    shown, more = first_queries(queries, MOST_STUDIES)
+    check_count(len(shown) + more)
+    studies = explorer_of(bank, selection, shown, page.settings(shown, name_of(queries), note))
+    note(f"the explorer shows {len(studies.lines):,} studies")
+    return studies

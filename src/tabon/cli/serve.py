@@ -8,7 +8,7 @@ from typing import IO
 
 import click
 
-from tabon.cli.report import PageOptions, open_studies
+from tabon.cli.explain import PageOptions, open_studies
 from tabon.cli.select import method_options, takes_selection
 from tabon.cli.shared_options import (
     FILE,

@@ -48,6 +48,10 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
+NAMES = click.types.FuncParamType(names)
+NAMES.name = "text"  # in `--help`
+
+
 bank_option = click.option(
     "--bank", required=True, type=click.Path(path_type=Path), help="A bank made by `tabon bank build`."
 )

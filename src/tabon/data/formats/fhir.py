@@ -211,7 +211,7 @@ def parse_resource(data: bytes, name: str) -> Resource:
 
 
 def text_at(resource: Resource, key: str, name: str) -> str | None:
-    """Return the string under a key, None where there is none."""
+    """Return the string under a key, None if there is none."""
     value = resource.get(key)
     if value is not None and not isinstance(value, str):
         raise BadInputError(f"{name}: {key!r} is not a string; FHIR wants one there")
@@ -219,20 +219,16 @@ def text_at(resource: Resource, key: str, name: str) -> str | None:
 
 
 def object_at(resource: Resource, key: str, name: str) -> Resource:
-    """Return the object under a key, an empty one where there is none."""
-    value = resource.get(key)
-    if value is None:
-        return {}
+    """Return the object under a key, an empty one if there is none."""
+    value = {} if resource.get(key) is None else resource[key]
     if not isinstance(value, dict):
         raise BadInputError(f"{name}: {key!r} is not an object; FHIR wants one there")
     return value
 
 
 def objects_at(resource: Resource, key: str, name: str) -> tuple[Resource, ...]:
-    """Return the objects of the list under a key, none where there is no list."""
-    value = resource.get(key)
-    if value is None:
-        return ()
+    """Return the objects of the list under a key, none if there is no list."""
+    value = [] if resource.get(key) is None else resource[key]
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise BadInputError(f"{name}: {key!r} is not a list of objects; FHIR wants one there")
     return tuple(value)
@@ -282,11 +278,18 @@ def write_fhir(
         "data": base64.b64encode(text.encode()).decode(),
         "title": "Machine-written draft",
     }
+    findings = {
+        "resourceType": "Observation",
+        "id": "findings",
+        "status": "preliminary",
+        "code": _coded(FINDINGS_CODE, "Procedure findings"),
+        "valueString": kept.findings,
+    }
     resource: dict[str, Any] = {
         "resourceType": "DiagnosticReport",
         "meta": {"tag": [{"system": TAG_SYSTEM, "code": "machine-written-draft", "display": DISCLAIMER}]},
         "text": {"status": "generated", "div": f'<div xmlns="http://www.w3.org/1999/xhtml">{lines}</div>'},
-        **_findings(kept),
+        **({"contained": [findings], "result": [{"reference": "#findings"}]} if kept.findings else {}),
         "extension": [{"url": SIGNATURE_URL, "valueString": signature}],
         **_references(about, name),
         "status": "preliminary",
@@ -301,20 +304,6 @@ def write_fhir(
 def _coded(code: str, display: str) -> dict[str, Any]:
     """Return a LOINC concept."""
     return {"coding": [{"system": LOINC, "code": code, "display": display}], "text": display}
-
-
-def _findings(draft: Report) -> dict[str, Any]:
-    """Return the findings as an Observation inside the report."""
-    if not draft.findings:
-        return {}
-    observation = {
-        "resourceType": "Observation",
-        "id": "findings",
-        "status": "preliminary",
-        "code": _coded(FINDINGS_CODE, "Procedure findings"),
-        "valueString": draft.findings,
-    }
-    return {"contained": [observation], "result": [{"reference": "#findings"}]}
 
 
 def _references(about: bytes | None, name: str) -> dict[str, Any]:
