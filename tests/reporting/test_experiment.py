@@ -13,7 +13,7 @@ import pytest
 
 from commands import tabon
 from experiment_text import EXPERIMENT
-from tabon.data.cohort.datasets.simulated import write_simulated
+from tabon.data.cohort.build import write_simulated
 from tabon.data.simulate import SimulationSettings
 from tabon.errors import BadInputError
 from tabon.evaluation.results import read_results

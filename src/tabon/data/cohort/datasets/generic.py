@@ -13,6 +13,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
+from tabon._internal.registry import check_name
 from tabon.data.cohort.tables import Row, check_columns, read_csv, read_json_lines, read_parquet
 from tabon.data.cohort.visits import (
     DataSet,
@@ -28,7 +29,7 @@ from tabon.data.cohort.visits import (
     said,
     visit_or_excluded,
 )
-from tabon.errors import BadInputError, UnknownNameError
+from tabon.errors import BadInputError
 from tabon.text.reports import Report, parse_report
 
 ENDINGS = (
@@ -77,19 +78,13 @@ KEYS = tuple(field.name for field in fields(ColumnMap))
 
 
 def column_map(text: str) -> ColumnMap:
-    """Read a map such as "patient=PID,date=ExamDate,report=text".
-
-    Raises:
-        BadInputError: a part is no key=column, a key comes twice, or something needed is missing.
-        UnknownNameError: there is no such key.
-    """
+    """Read a map such as "patient=PID,date=ExamDate,report=text"; each key once, `patient` always."""
     columns: dict[str, str] = {}
     for part in filter(str.strip, text.split(",")):
         key, sign, column = (piece.strip() for piece in part.partition("="))
         if not (key and sign and column):
             raise BadInputError(f"{part.strip()!r} of the column map is not written as key=column")
-        if key not in KEYS:
-            raise UnknownNameError("key of the column map", key, KEYS)
+        check_name("key of the column map", KEYS, key)
         if key in columns:
             raise BadInputError(f"{key} stands twice in the column map; name one column")
         columns[key] = column
@@ -115,13 +110,10 @@ def generic(columns: ColumnMap, *, name: str = "generic", egress: Egress = "none
 
 def _files(folder: Path) -> list[tuple[Path, str | None]]:
     """Return the one data file, or one for each split by its name."""
-    if folder.is_file():
-        return [(folder, _split_of(folder))]
-    found = sorted(path for path in folder.glob("*") if path.is_file() and _ending(path) is not None)
-    if len(found) == 1:
-        return [(found[0], _split_of(found[0]))]
-    splits = {_split_of(path): path for path in found}
-    if not found or None in splits or len(splits) < len(found):
+    tables = (path for path in folder.glob("*") if path.is_file() and _ending(path) is not None)
+    found = [folder] if folder.is_file() else sorted(tables)
+    splits = {normal_split(path.name.partition(".")[0]): path for path in found}
+    if len(found) != 1 and (not found or None in splits or len(splits) < len(found)):
         names = ", ".join(path.name for path in found[:8]) or "none"
         raise BadInputError(
             f"{folder} needs one data file ({', '.join(ENDINGS)}) or one for each of train, valid and test; "
@@ -135,23 +127,16 @@ def _ending(path: Path) -> str | None:
     return next((ending for ending in ENDINGS if path.name.endswith(ending)), None)
 
 
-def _split_of(path: Path) -> str | None:
-    """Return the split that a file is named after."""
-    return normal_split(path.name.partition(".")[0])
-
-
 def _rows(path: Path, columns: list[str]) -> Iterator[Row]:
     """Yield the rows of a table of any kind."""
     kind = (_ending(path) or "").removesuffix(".gz").removesuffix(".zst")
-    readers: Mapping[str, Callable[[], Iterator[Row]]] = {
-        ".csv": lambda: read_csv(path, columns),
-        ".tsv": lambda: read_csv(path, columns, delimiter="\t"),
-        ".jsonl": lambda: _json_lines(path, columns),
-        ".parquet": lambda: read_parquet(path, columns),
-    }
-    if kind not in readers:
-        raise BadInputError(f"{path} is no table that can be read; known are {', '.join(ENDINGS)}")
-    return readers[kind]()
+    if kind == ".parquet":
+        return read_parquet(path, columns)
+    if kind == ".jsonl":
+        return _json_lines(path, columns)
+    if kind:
+        return read_csv(path, columns, delimiter="\t" if kind == ".tsv" else ",")
+    raise BadInputError(f"{path} is no table that can be read; known are {', '.join(ENDINGS)}")
 
 
 def _json_lines(path: Path, columns: list[str]) -> Iterator[Row]:
@@ -227,7 +212,7 @@ def _clock(value: object) -> str:
 
 
 def _time_in(day: object) -> str:
-    """Return the time of day that stands with a date; midnight is what a mere date is stored as.
+    """Return the time of day beside a date; midnight is what a mere date is stored as.
 
     >>> _time_in("2012-01-01T09:30:15"), _time_in("2012-01-01"), _time_in("2012-01-01 00:00:00")
     ('093015.000000', '', '')
