@@ -16,7 +16,7 @@ from tabon.encoders import load_encoder
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.method.sentence_sets import RaggedSets, sentence_set
 from tabon.selectors import load_scorer
-from tabon.selectors.two_sided import two_sided_transitions
+from tabon.selectors.transition import two_sided_transitions
 from tabon.text.records import query_from_record, transition_from_record
 from tabon.text.reports import SECTIONS
 from tabon.text.sentences import split_sentences

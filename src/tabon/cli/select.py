@@ -31,8 +31,7 @@ from tabon.method.distances import DISTANCES
 from tabon.method.scoring import AGGREGATES, ZERO_POLICIES, Aggregate, ZeroPolicy
 from tabon.selectors import SELECTORS
 from tabon.selectors.abstention import read_calibration
-from tabon.selectors.names import PAPER
-from tabon.selectors.scorer import AnySelector
+from tabon.selectors.scorer import PAPER, AnySelector
 from tabon.selectors.setup import SelectionSettings, answer, in_batches, make_selector, may_abstain
 from tabon.text.records import read_queries
 

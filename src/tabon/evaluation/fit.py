@@ -19,7 +19,7 @@ from tabon.method.signature import Fingerprint
 from tabon.metrics import Metric
 from tabon.selectors.fused.scorer import PARTS, SECTION_COUNTS, Fused
 from tabon.selectors.learnt import sides
-from tabon.selectors.prepared import make_batch
+from tabon.selectors.scorer import make_batch
 from tabon.selectors.selector import bank_encoder
 from tabon.selectors.weights import Array, FittedWeights, fit_from, one_scale, who
 from tabon.text.reports import SECTIONS, Section

@@ -9,7 +9,7 @@ from tabon.evaluation.cases import Case, Part
 from tabon.evaluation.draft_scores import STATE, Measured, eligible, measure_section, measure_states
 from tabon.evaluation.picks import NOTHING, Picks
 from tabon.metrics.protocol import Metric
-from tabon.selectors.conformal import RiskCoverage, risk_coverage
+from tabon.selectors.abstention import RiskCoverage, risk_coverage
 
 POINTS = 10
 

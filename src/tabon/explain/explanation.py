@@ -22,8 +22,7 @@ from tabon.method.selection import Neighbour, Note, Selection
 from tabon.method.sentence_sets import Ids, SentenceTable
 from tabon.method.transitions import NORM_FLOOR
 from tabon.selectors import Selector, make_batch
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import AnySelector
+from tabon.selectors.scorer import AnySelector, Batch
 from tabon.text.records import Query
 from tabon.text.reports import SECTIONS, Section
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import Distances, Scores
+from tabon.selectors.scorer import Batch, Distances, Scores
 from tabon.text.records import Query
 from tabon.text.reports import Section
 

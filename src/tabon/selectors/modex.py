@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
 from tabon.method.sentence_sets import Ids
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import Distances, Scores
+from tabon.selectors.scorer import Batch, Distances, Scores
 from tabon.text.reports import Section
 
 ORDERS = (1, 2, 3)

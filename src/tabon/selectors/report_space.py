@@ -19,8 +19,7 @@ from tabon.method.bank import TransitionBank
 from tabon.method.scoring import AGGREGATES, Aggregate, aggregate_distances
 from tabon.method.selection import WORST, Neighbour
 from tabon.method.sentence_sets import Ids
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import Scores
+from tabon.selectors.scorer import Batch, Scores
 from tabon.selectors.set_distances.distances import SET_DISTANCES, UNMATCHED
 from tabon.selectors.set_distances.nearest_sets import SetIndex
 from tabon.text.reports import SECTIONS, Section

@@ -18,9 +18,7 @@ from tabon.method.bank import TransitionBank
 from tabon.method.scoring import Aggregate, ZeroPolicy
 from tabon.method.selection import EMPTY_POLICY, Note, SectionDistances, Selection, select
 from tabon.method.signature import Fingerprint, Signature
-from tabon.selectors.names import load_scorer
-from tabon.selectors.prepared import Batch, make_batch
-from tabon.selectors.scorer import Distances, Scorer, Scores
+from tabon.selectors.scorer import Batch, Distances, Scorer, Scores, load_scorer, make_batch
 from tabon.selectors.transition import Transition
 from tabon.selectors.weights import who
 from tabon.text.records import Query

@@ -14,9 +14,7 @@ from tabon.method.selection import ABSTENTIONS, Selection
 from tabon.search import open_search
 from tabon.selectors import Selector
 from tabon.selectors.abstention import Calibration, abstaining, from_bank
-from tabon.selectors.names import PAPER
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import AnySelector
+from tabon.selectors.scorer import PAPER, AnySelector, Batch
 from tabon.text.records import BadLine, Query
 
 CHARACTERS_AT_ONCE = 2_000_000  # twice what 256 usual queries have

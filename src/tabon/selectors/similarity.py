@@ -17,8 +17,7 @@ from tabon.errors import BadInputError, UnknownNameError
 from tabon.method.sentence_sets import Ids, RaggedSets, SentenceTable
 from tabon.metrics.load import METRICS, load_metric
 from tabon.metrics.protocol import Metric, Pair, Score
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import Distances
+from tabon.selectors.scorer import Batch, Distances
 from tabon.selectors.set_distances.distances import SET_DISTANCES, paired_distances
 from tabon.text.reports import Section
 
@@ -154,7 +153,7 @@ def draft_sections(batch: Batch, section: Section) -> Sections:
 def prior_sections(batch: Batch, section: Section) -> Sections:
     """Return the section of every query's newest prior, texts as they were written."""
     return Sections(
-        batch.table.vectors, batch.prior_sets[section], lambda row: batch.prior_text(row, section)
+        batch.table.vectors, batch.prior_sets[section], lambda row: batch.queries[row].prior.section(section)
     )
 
 

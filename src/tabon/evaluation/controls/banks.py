@@ -20,7 +20,7 @@ from tabon.method.bank import BANK_FORMAT, SetPairs, TransitionBank, bank_arrays
 from tabon.method.bank_file import bank_file
 from tabon.method.sentence_sets import RaggedSets, SentenceTable, embed
 from tabon.method.signature import Fingerprint
-from tabon.selectors.prepared import Sentences
+from tabon.selectors.scorer import Sentences
 from tabon.text.reports import Section
 
 Recut = Callable[[Sentences], Sentences]  # the sentences of a section to other pieces of it

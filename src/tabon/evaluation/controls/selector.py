@@ -7,7 +7,7 @@ from tabon.encoders.sentence_store import SentenceStore
 from tabon.method.bank import TransitionBank
 from tabon.method.selection import Selection
 from tabon.selectors import Batch, Scorer, Selector
-from tabon.selectors.prepared import Sentences, make_batch
+from tabon.selectors.scorer import Sentences, make_batch
 from tabon.text.records import Query
 
 QUERIES_AT_ONCE = 256

@@ -20,7 +20,7 @@ from tabon.reporting.plots.drawing import (
     titled,
 )
 from tabon.reporting.tables.places import method_name, section_name
-from tabon.selectors.conformal import RiskCoverage
+from tabon.selectors.abstention import RiskCoverage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,13 +1,20 @@
-"""A streaming selector: text of drafts in, which of them to stop out, and in the end which to take."""
+"""A streaming selector: text of drafts in, which of them to stop out, and in the end which to take.
 
-from collections.abc import Collection
-from dataclasses import replace
+Finished drafts can be replayed as if they were being written: all drafts of a query write one word at
+a time, in step. Decisions do not depend on who is ahead, so many queries are decided together, and each
+gets what its own session would have said. Margins are calibrated on such drafts.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from tabon.errors import BadInputError
 from tabon.method.selection import Note, Selection
 from tabon.selectors.scorer import AnySelector
-from tabon.selectors.streaming.race import Decision, Race
-from tabon.selectors.streaming.rules import Halving, Rule
+from tabon.selectors.streaming.draft_text import Unit
+from tabon.selectors.streaming.rules import Decision, Halving, Margin, Race, Rule
 from tabon.text.records import Query
 from tabon.text.reports import Report, report_from_record
 
@@ -125,3 +132,110 @@ def with_stopped(selection: Selection, stopped: Collection[int], signature: str)
     kept = (note for note in selection.flags if note.kind != "draft-lacks" or note.draft not in stopped)
     flags = (*kept, *(Note("stopped", draft=draft) for draft in sorted(stopped)))
     return replace(selection, flags=flags, signature=signature)
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One query after its race."""
+
+    selection: Selection
+    stopped: frozenset[int]
+    written: tuple[int, ...]  # words of each draft until it was stopped or had ended
+    words: tuple[int, ...]  # words of each draft as it is
+
+
+def replay(
+    streaming: StreamingSelector, queries: Sequence[Query], texts: Sequence[Sequence[str]]
+) -> list[Replayed]:
+    """Return what would have been written and selected, one for each query; `texts` are its drafts."""
+    races = [
+        written_race(streaming.rule, query, drafts) for query, drafts in zip(queries, texts, strict=True)
+    ]
+    while due := [(race, query) for race in races if (query := race.due()) is not None]:
+        selections = streaming.partial.select_many([query for _, query in due])
+        for (race, _), selection in zip(due, selections, strict=True):
+            race.decide(selection)
+    final = streaming.selector.select_many([race.query() for race in races])
+    signature = streaming.signature
+    return [
+        Replayed(
+            selection=with_stopped(selection, race.stopped, signature),
+            stopped=frozenset(race.stopped),
+            written=tuple(_words(race)),
+            words=tuple(len(draft.text.split()) for draft in race.drafts),
+        )
+        for race, selection in zip(races, final, strict=True)
+    ]
+
+
+def saved(replayed: Sequence[Replayed]) -> float:
+    """Return the share of all words that were not written; 0 where there are none."""
+    everything = sum(sum(one.words) for one in replayed)
+    return 1 - sum(sum(one.written) for one in replayed) / everything if everything else 0.0
+
+
+def written_race(rule: Rule, query: Query, texts: Sequence[str]) -> Race:
+    """Return a query's race with every draft written to its end and nothing decided."""
+    race = Race.start(query, rule, len(texts))
+    for draft, text in zip(race.drafts, texts, strict=True):
+        draft.feed(text)
+        draft.finish()
+    return race
+
+
+def _words(race: Race) -> Iterator[int]:
+    """Yield the words that each draft wrote until it was stopped."""
+    stops = {draft: made.words for made in race.decisions for draft in made.stopped}
+    for number, draft in enumerate(race.drafts):
+        length = len(draft.text.split())
+        yield min(length, stops.get(number, length))
+
+
+def calibrated_margin(  # what is compared, on what, where
+    streaming: StreamingSelector,
+    queries: Sequence[Query],
+    texts: Sequence[Sequence[str]],
+    *,
+    points: tuple[int, ...],
+    unit: Unit = "words",
+    lost: float = 0.1,
+) -> Margin:
+    """Return margins that stop the selector's own pick in a share `lost` of these queries, at each point.
+
+    Raises:
+        BadInputError: `lost` is no share, or there is nothing to learn from.
+    """
+    if not 0 <= lost <= 1:
+        raise BadInputError(f"lost is {lost}; give a share from 0 to 1")
+    finals = streaming.selector.select_many(
+        [written_race(streaming.rule, *one).query() for one in zip(queries, texts, strict=True)]
+    )
+    picks = [selection.selected for selection in finals]
+    found = [_behind(streaming.partial, queries, texts, picks, Halving((point,), unit)) for point in points]
+    if not all(found):
+        raise BadInputError("nothing to compare at one of the points; give longer drafts or earlier points")
+    return Margin(
+        points, tuple(float(np.quantile(behind, 1 - lost, method="higher")) for behind in found), unit
+    )
+
+
+def _behind(
+    partial: AnySelector,
+    queries: Sequence[Query],
+    texts: Sequence[Sequence[str]],
+    picks: Sequence[int | None],
+    rule: Halving,
+) -> list[float]:
+    """Return how much worse than the best beginning the later pick's beginning was."""
+    asked, wanted = [], []
+    for query, drafts, pick in zip(queries, texts, picks, strict=True):
+        due = written_race(rule, query, drafts).due()
+        if due is not None and pick is not None:
+            asked.append(due)
+            wanted.append(pick)
+    selections = partial.select_many(asked)
+    return [
+        selection.total_distances[pick] - min(selection.total_distances)
+        for selection, pick in zip(selections, wanted, strict=True)
+        if selection.total_distances
+    ]

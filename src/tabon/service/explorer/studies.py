@@ -18,7 +18,7 @@ from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES
 from tabon.method.selection import Neighbour, Selection
 from tabon.selectors import Selector
-from tabon.selectors.prepared import Batch
+from tabon.selectors.scorer import Batch
 from tabon.selectors.selector import bank_encoder
 from tabon.selectors.setup import AbstainingSelector, SelectionSettings, make_selector, may_abstain
 from tabon.service.explorer.images import ImageFolder

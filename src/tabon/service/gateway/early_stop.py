@@ -11,7 +11,7 @@ from tabon.errors import ServiceError
 from tabon.method.selection import Selection
 from tabon.selectors.streaming import Rule
 from tabon.selectors.streaming.draft_text import LONGEST, DraftText
-from tabon.selectors.streaming.race import Race
+from tabon.selectors.streaming.rules import Race
 from tabon.text.records import Query
 
 Select = Callable[[Query], Awaitable[Selection]]
