@@ -37,8 +37,7 @@ from tabon.method.bank import TransitionBank
 from tabon.metrics import load_metric
 from tabon.metrics.store import MeasurementStore
 from tabon.selectors import Selector
-from tabon.selectors.streaming import Halving, StreamingSelector, saved
-from tabon.selectors.streaming import session as replay
+from tabon.selectors.streaming import Halving, StreamingSelector, replay, saved
 from tabon.text.records import query_from_record, transition_from_record
 from tabon.text.reports import report_from_record
 

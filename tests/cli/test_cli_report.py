@@ -11,7 +11,7 @@ from tabon.cli.report import PageOptions, open_studies, report
 from tabon.cli.select import select
 from tabon.errors import BadInputError
 from tabon.selectors.setup import SelectionSettings
-from tabon.service.explorer.records import NOTICE
+from tabon.service.parsing import NOTICE
 
 
 @pytest.fixture(scope="module")

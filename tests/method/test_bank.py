@@ -11,8 +11,7 @@ from tabon.data.simulate import SimulationSettings, simulate_transitions
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError, BankMismatchError, EncoderError
 from tabon.method.distances import DISTANCES
-from tabon.method.sentence_sets import sentence_set
-from tabon.method.signature import Fingerprint
+from tabon.method.sentence_sets import Fingerprint, sentence_set
 from tabon.text.records import Query, transition_from_record
 from tabon.text.sentences import split_sentences
 

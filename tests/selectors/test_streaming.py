@@ -15,8 +15,7 @@ from tabon.errors import BadInputError, UnknownNameError
 from tabon.method.bank import TransitionBank
 from tabon.method.selection import Note
 from tabon.selectors import Selector, load_scorer
-from tabon.selectors.streaming import Halving, Margin, StreamingSelector, calibrated_margin, saved
-from tabon.selectors.streaming import session as replay
+from tabon.selectors.streaming import Halving, Margin, StreamingSelector, calibrated_margin, replay, saved
 from tabon.selectors.streaming.draft_text import DraftText, certain, sentences_in
 from tabon.text.records import query_from_record, transition_from_record
 from tabon.text.reports import parse_report

@@ -43,11 +43,23 @@ from tabon.service.explorer import (
     study_record,
     write_report,
 )
-from tabon.service.explorer.export import SCRIPT_LINK, content_policy, read_page, read_scripts, report_parts
-from tabon.service.explorer.images import MAX_SIDE, ImageFolder, open_folder
-from tabon.service.explorer.records import NOTICE, as_json
-from tabon.service.explorer.scores import score_named
-from tabon.service.explorer.studies import MOST_STUDIES, check_count
+from tabon.service.explorer.export import (
+    SCRIPT_LINK,
+    as_json,
+    content_policy,
+    read_page,
+    read_scripts,
+    report_parts,
+)
+from tabon.service.explorer.studies import (
+    MAX_SIDE,
+    MOST_STUDIES,
+    ImageFolder,
+    check_count,
+    open_folder,
+    score_named,
+)
+from tabon.service.parsing import NOTICE
 from tabon.text.reports import SECTIONS, report_from_record
 from tabon.text.sentences import split_sentences
 

@@ -17,9 +17,8 @@ from service_server import PATIENCE, get, query_service, serving, until  # noqa:
 from tabon.selectors.setup import SelectionSettings  # noqa: E402
 from tabon.service import explorer_routes, guarded_app  # noqa: E402
 from tabon.service.explorer import ExplorerSettings, explorer_of, overview_record, read_page, study_record  # noqa: E402
-from tabon.service.explorer.images import ImageFolder  # noqa: E402
-from tabon.service.explorer.records import as_json  # noqa: E402
-from tabon.service.explorer.scores import score_named  # noqa: E402
+from tabon.service.explorer.export import as_json  # noqa: E402
+from tabon.service.explorer.studies import ImageFolder, score_named  # noqa: E402
 from tabon.service.explorer_routes import PAGE_POLICY, explorer_module  # noqa: E402
 from tabon.service.guard import guard_settings  # noqa: E402
 

@@ -25,10 +25,15 @@ from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
 from tabon.selectors.setup import SelectionSettings
 from tabon.service.explorer import MOST_STUDIES, ExplorerSettings, Studies, explorer_of, write_report
-from tabon.service.explorer.images import open_folder
-from tabon.service.explorer.records import NOTICE
-from tabon.service.explorer.scores import DEFAULT_SCORE, DraftScore, score_named
-from tabon.service.explorer.studies import NEIGHBOURS, check_count
+from tabon.service.explorer.studies import (
+    DEFAULT_SCORE,
+    NEIGHBOURS,
+    DraftScore,
+    check_count,
+    open_folder,
+    score_named,
+)
+from tabon.service.parsing import NOTICE
 from tabon.text.records import Query, read_queries, whole_query
 
 Note = Callable[[str], None]

@@ -28,7 +28,7 @@ from tabon.errors import BadInputError
 from tabon.integrations.engines import open_engine, select_parts
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES
-from tabon.method.scoring import AGGREGATES, ZERO_POLICIES, Aggregate, ZeroPolicy
+from tabon.method.nearest import AGGREGATES, ZERO_POLICIES, Aggregate, ZeroPolicy
 from tabon.selectors import SELECTORS
 from tabon.selectors.abstention import read_calibration
 from tabon.selectors.scorer import PAPER, AnySelector

@@ -14,8 +14,7 @@ from tabon.errors import BadInputError
 from tabon.evaluation.cases import Case
 from tabon.evaluation.draft_scores import measure_section
 from tabon.method.bank import TransitionBank
-from tabon.method.sentence_sets import Ids
-from tabon.method.signature import Fingerprint
+from tabon.method.sentence_sets import Fingerprint, Ids
 from tabon.metrics import Metric
 from tabon.selectors.fused.scorer import PARTS, SECTION_COUNTS, Fused
 from tabon.selectors.learnt import sides

@@ -6,7 +6,6 @@ a view of that, made on first use. So one bank serves all distances.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,7 +29,7 @@ from tabon.method.bank_arrays import (
 from tabon.method.bank_build import built_file, memory_spool, spools_beside
 from tabon.method.bank_file import BankFile, read_bank_file, write_bank_file
 from tabon.method.distances import get_distance
-from tabon.method.nearest import ExactIndex, Index
+from tabon.method.nearest import EXACT, ExactIndex, SectionBank
 from tabon.method.sentence_sets import Ids, Progress
 from tabon.method.transitions import Transitions, transitions
 from tabon.text.records import Transition
@@ -48,22 +47,6 @@ __all__ = [
     "build_bank_file",
     "section_bank",
 ]
-
-EXACT = "exact"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SectionBank:
-    """One section's bank under one distance, ready to be searched."""
-
-    index: Index | None  # over the rows that have a direction; None where none has
-    rows: Ids  # bank row of each index row
-    zero_rows: Ids  # bank rows whose transition is zero
-    search: str = EXACT  # how distances are found, where that may change them
-
-    def __len__(self) -> int:
-        """Count the transitions."""
-        return len(self.rows) + len(self.zero_rows)
 
 
 class SectionSearch(Protocol):

@@ -37,8 +37,7 @@ from tabon.method.bank_arrays import (
 )
 from tabon.method.bank_file import BankFile, bank_file
 from tabon.method.distances import DISTANCES, get_distance
-from tabon.method.sentence_sets import Progress, RaggedSets, embed
-from tabon.method.signature import Fingerprint
+from tabon.method.sentence_sets import Fingerprint, Progress, RaggedSets, embed
 from tabon.method.transitions import transitions as transition_vectors
 from tabon.text.records import Transition
 from tabon.text.reports import SECTIONS, Section

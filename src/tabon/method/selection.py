@@ -1,4 +1,4 @@
-"""From section distances to the chosen draft (eq. 11-12).
+"""From section distances to the chosen draft (eq. 11-12), and the signature of what chose it.
 
 Lower is better. Where the paper is silent: a section that the prior lacks is
 left out for all drafts; a draft that lacks a section has distance 1 there; ties
@@ -6,7 +6,8 @@ go to the earliest draft; where nothing can be compared, nothing is chosen.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any
 
@@ -16,7 +17,6 @@ from tabon.text.reports import Section
 
 WORST = 1.0  # the distance of a section that a draft lacks
 EMPTY_POLICY = "prior-left-out,draft-worst"
-
 ABSTENTIONS: Mapping[str, str] = MappingProxyType(
     {
         "no-drafts": "there are no drafts to choose from; give at least one",
@@ -151,3 +151,34 @@ def select(
         flags=flags,
         signature=signature,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """All that changes a selection, in one line that fits under a table."""
+
+    distance: str
+    aggregate: str  # min, knn10
+    encoder: str  # name@weights
+    splitter: str
+    parser: str
+    sets: str
+    zero: str
+    empty: str
+    solver: str
+    bank: str  # first 12 hex digits of the bank's sha256
+    tabon: str = version("tabon")
+
+    def __str__(self) -> str:
+        """Write name:value, joined by bars."""
+        return "|".join(f"{field.name}:{getattr(self, field.name)}" for field in fields(self))
+
+
+def differences(one: str, other: str) -> tuple[str, str]:
+    """Return what each of two signatures says that the other does not.
+
+    >>> differences("distance:novelty|zero:match", "distance:cost-ot|zero:match")
+    ('distance:novelty', 'distance:cost-ot')
+    """
+    left, right = (set(signature.split("|")) for signature in (one, other))
+    return ", ".join(sorted(left - right)), ", ".join(sorted(right - left))

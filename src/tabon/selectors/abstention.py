@@ -24,10 +24,8 @@ from tabon._internal.atomic_files import replacing
 from tabon._internal.typed_values import read_typed
 from tabon.errors import BadInputError
 from tabon.method.bank import SectionBank, TransitionBank
-from tabon.method.nearest import ExactIndex
-from tabon.method.scoring import aggregate_distances, bank_neighbours
-from tabon.method.selection import Selection
-from tabon.method.signature import differences
+from tabon.method.nearest import ExactIndex, aggregate_distances, bank_neighbours
+from tabon.method.selection import Selection, differences
 from tabon.method.transitions import Transitions
 from tabon.selectors import Selector
 from tabon.selectors.transition import Transition
@@ -35,7 +33,6 @@ from tabon.text.reports import SECTIONS, Section
 
 Array = NDArray[np.float64]
 FORMAT = "tabon-calibration/1"
-Array = NDArray[np.float64]
 
 
 def conformal_p(distances: Array, calibration: Array) -> Array:

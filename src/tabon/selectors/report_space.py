@@ -16,7 +16,7 @@ import numpy as np
 from tabon._internal.registry import check_name
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
-from tabon.method.scoring import AGGREGATES, Aggregate, aggregate_distances
+from tabon.method.nearest import AGGREGATES, Aggregate, aggregate_distances
 from tabon.method.selection import WORST, Neighbour
 from tabon.method.sentence_sets import Ids
 from tabon.selectors.scorer import Batch, Scores

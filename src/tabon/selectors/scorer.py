@@ -62,9 +62,7 @@ class Batch:
 
     queries: tuple[Query, ...]
     places: tuple[range, ...]  # of each query that was asked, among `queries`; its newest prior is the last
-    priors: tuple[
-        Mapping[Section, Sentences], ...
-    ]  # sentences of each query's newest prior; empty where there is none
+    priors: tuple[Mapping[Section, Sentences], ...]  # of each query's newest prior; empty if there is none
     drafts: tuple[Mapping[Section, Sentences], ...]  # sentences of every draft
     starts: Ids  # where the drafts of each of `queries` begin, and the end
     owner: Ids  # the query of each draft

@@ -15,9 +15,9 @@ from tabon.encoders import ENCODERS, Encoder, SentenceEncoder, load_built_in, lo
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, EncoderError
 from tabon.method.bank import TransitionBank
-from tabon.method.scoring import Aggregate, ZeroPolicy
-from tabon.method.selection import EMPTY_POLICY, Note, SectionDistances, Selection, select
-from tabon.method.signature import Fingerprint, Signature
+from tabon.method.nearest import Aggregate, ZeroPolicy
+from tabon.method.selection import EMPTY_POLICY, Note, SectionDistances, Selection, Signature, select
+from tabon.method.sentence_sets import Fingerprint
 from tabon.selectors.scorer import Batch, Distances, Scorer, Scores, load_scorer, make_batch
 from tabon.selectors.transition import Transition
 from tabon.selectors.weights import who

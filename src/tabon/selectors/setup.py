@@ -9,7 +9,7 @@ from tabon.encoders import Encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, EncoderError, TransportError
 from tabon.method.bank import TransitionBank
-from tabon.method.scoring import Aggregate, ZeroPolicy
+from tabon.method.nearest import Aggregate, ZeroPolicy
 from tabon.method.selection import ABSTENTIONS, Selection
 from tabon.search import open_search
 from tabon.selectors import Selector

@@ -22,8 +22,7 @@ import numpy as np
 
 from tabon.encoders.protocol import Matrix
 from tabon.method.bank import TransitionBank
-from tabon.method.nearest import ExactIndex, Neighbours
-from tabon.method.scoring import aggregate_distances
+from tabon.method.nearest import ExactIndex, Neighbours, aggregate_distances
 from tabon.method.selection import Neighbour
 from tabon.method.sentence_sets import Ids
 from tabon.selectors.scorer import Batch, Distances, Scores

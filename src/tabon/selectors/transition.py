@@ -17,11 +17,11 @@ from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
 from tabon.method.bank import SectionBank, TransitionBank
 from tabon.method.distances import DISTANCES, get_distance, novelty, transition
-from tabon.method.nearest import ExactIndex
-from tabon.method.scoring import (
+from tabon.method.nearest import (
     AGGREGATES,
     ZERO_POLICIES,
     Aggregate,
+    ExactIndex,
     ZeroPolicy,
     aggregate_distances,
     bank_neighbours,

@@ -17,7 +17,7 @@ from tabon.errors import BadInputError, ServiceError
 from tabon.generation.protocol import EncodedImage
 from tabon.service.app import RouteModule, answer, read_contract
 from tabon.service.explorer import Page, Studies, overview_record, read_page, study_record
-from tabon.service.explorer.records import as_json
+from tabon.service.explorer.export import as_json
 from tabon.service.parsing import service_error, whole_number
 
 if TYPE_CHECKING:

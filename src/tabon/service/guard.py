@@ -21,8 +21,8 @@ from uuid import uuid4
 
 from tabon._internal.secret_files import LONGEST, read_secret
 from tabon.errors import BadInputError, ServiceError
-from tabon.service.explorer.records import NOTICE
 from tabon.service.metrics import Metrics
+from tabon.service.parsing import NOTICE
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -18,8 +18,7 @@ from tabon.encoders import Encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.method.bank import BANK_FORMAT, SetPairs, TransitionBank, bank_arrays
 from tabon.method.bank_file import bank_file
-from tabon.method.sentence_sets import RaggedSets, SentenceTable, embed
-from tabon.method.signature import Fingerprint
+from tabon.method.sentence_sets import Fingerprint, RaggedSets, SentenceTable, embed
 from tabon.selectors.scorer import Sentences
 from tabon.text.reports import Section
 

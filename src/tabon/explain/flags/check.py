@@ -1,18 +1,99 @@
-"""All flags of a draft.
+"""All flags of a draft, those about its manners among them: copying the prior, talking to its user.
 
-prior, draft, sister drafts ─▶ what each says (`reading`) ─▶ one rule a kind ─▶ flags with their sentences
+prior, draft, sister drafts ─▶ what each says (`statements`) ─▶ one rule per kind ─▶ flags
 """
 
+import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final
 
-from tabon.explain.flags.change_rules import contradicted, without_prior
-from tabon.explain.flags.finding_rules import denied, disputed, dropped, flipped, unsupported
-from tabon.explain.flags.flag import Flag
-from tabon.explain.flags.manner_rules import chatty, copied
+from tabon.explain.flags.rules import (
+    Flag,
+    Place,
+    contradicted,
+    denied,
+    disputed,
+    dropped,
+    flipped,
+    unsupported,
+    without_prior,
+)
 from tabon.explain.flags.statements import read
 from tabon.text.records import Query
 from tabon.text.reports import SECTIONS, Report
 from tabon.text.sentences import split_sentences
+
+_TALK: Final = (
+    r"as an? (?:ai|artificial intelligence|(?:large )?language model)",
+    r"i(?: am|['\u2019]m) (?:an? (?:ai|language)|sorry|unable|not able|not a (?:doctor|radiologist))",
+    r"i (?:can ?not|can['\u2019]?t|do not have|don['\u2019]t have|am unable|apologi[sz]e)",
+    r"i(?: have|['\u2019]ve)? (?:reviewed|analy[sz]ed|prepared|generated|written|created)",
+    r"i (?:hope|understand|would be happy|will (?:now |try to )?(?:write|provide|generate))",
+    r"(?:\A|(?<=[.!] ))(?:sure|certainly|of course|absolutely|okay|great)(?: thing)?\s*[!,.:]",
+    r"here(?: is|['\u2019]s| are) (?:the|a|an|my|your|some)\b",
+    r"below is (?:the|a|an|my|your)\b",
+    r"based on the (?:provided|given|attached|uploaded|supplied)\b",
+    r"(?:the|your) (?:provided|uploaded|attached|requested) (?:image|x-?ray|radiograph|report)",
+    r"please (?:note that (?:this|i|my)\b|let me know|consult|provide|upload|remember|be aware)",
+    r"let me know\b",
+    r"(?:would|do|can|could) you (?:like|want|need|please|provide|share|upload|tell)\b",
+    r"(?:this|the) (?:report|analysis|response) (?:was|is|has been) (?:\w+ )?(?:generated|for informational)",
+    r"(?:not|no) (?:a )?(?:substitute for|medical advice)",
+    r"disclaimer\b",
+    r"feel free to\b",
+    r"```",
+)
+_PATTERN: Final = re.compile("|".join(rf"(?:(?<!\w){talk})" for talk in _TALK), re.IGNORECASE)
+COPIED_SENTENCES, COPIED_WORDS = 2, 12  # a repeated section with less of both is stock, not a copy
+
+
+@lru_cache(maxsize=1 << 16)
+def is_chatty(sentence: str) -> bool:
+    """Whether a sentence speaks to a user.
+
+    >>> is_chatty("Certainly! Here is the report:"), is_chatty("Please correlate clinically.")
+    (True, False)
+    """
+    return _PATTERN.search(sentence) is not None
+
+
+def copied(prior: Report, draft: Report) -> Iterator[Flag]:
+    """Yield the sections whose sentences are the prior's, word for word and all of them."""
+    for section in SECTIONS:
+        old, new = split_sentences(prior.section(section)), split_sentences(draft.section(section))
+        if _words(old) != _words(new):
+            continue
+        if len(new) >= COPIED_SENTENCES or len(draft.section(section).split()) >= COPIED_WORDS:
+            everything = tuple(range(len(new)))
+            yield Flag(
+                kind="copy-forward",
+                section=section,
+                sentences=everything,
+                prior_section=section,
+                prior_sentences=everything,
+                detail="every sentence is the prior's, word for word",
+            )
+
+
+def chatty(draft: Report) -> Iterator[Flag]:
+    """Yield the places where the draft talks to its user."""
+    texts: dict[Place, str] = {
+        "findings": draft.findings,
+        "impression": draft.impression,
+        "other": draft.other,
+    }
+    for place, text in texts.items():
+        talk = [index for index, sentence in enumerate(split_sentences(text)) if is_chatty(sentence)]
+        if talk or "```" in text:
+            yield Flag(
+                kind="chatty-draft", section=place, sentences=tuple(talk), detail="talk around the report"
+            )
+
+
+def _words(sentences: tuple[str, ...]) -> list[list[str]]:
+    """Return the words of each sentence, the sentences in no order that matters."""
+    return sorted(sentence.casefold().split() for sentence in sentences)
 
 
 def query_flags(query: Query, draft: int) -> tuple[Flag, ...]:

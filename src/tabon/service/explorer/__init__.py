@@ -5,8 +5,7 @@
 The page itself is in `page/`; it has no build step and asks no other host.
 """
 
-from tabon.service.explorer.export import Page, read_page, write_report
-from tabon.service.explorer.records import overview_record, study_record
+from tabon.service.explorer.export import Page, overview_record, read_page, study_record, write_report
 from tabon.service.explorer.studies import (
     MOST_STUDIES,
     ExplorerSettings,

@@ -1,36 +1,141 @@
-"""The studies that are looked at: values, and how they are made.
+"""The studies that are looked at, with their images and scores: values, and how they are made.
 
 A `StudyLine` is what a list shows of a study, a `Study` is all of it. Lines are
 made for the whole cohort, studies when they are asked for, or one batch after
 another. One `Studies` does one thing at a time; it may be called from any thread.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from threading import RLock
 from typing import Final
 
+import numpy as np
+
 from tabon.encoders.cache import CachingEncoder
-from tabon.errors import BadInputError
+from tabon.errors import BadInputError, UnknownNameError
+from tabon.evaluation.cases import Case
+from tabon.evaluation.draft_scores import measure_section
 from tabon.explain.explanation import DraftDistances, Explainer, Explanation, TrainingChange, explainer_of
 from tabon.explain.flags import Flag, draft_flags
+from tabon.generation.images import encode_image
+from tabon.generation.protocol import EncodedImage
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES
 from tabon.method.selection import Neighbour, Selection
+from tabon.metrics import WEIGHTLESS, Metric, load_metrics
 from tabon.selectors import Selector
 from tabon.selectors.scorer import Batch
 from tabon.selectors.selector import bank_encoder
 from tabon.selectors.setup import AbstainingSelector, SelectionSettings, make_selector, may_abstain
-from tabon.service.explorer.images import ImageFolder
 from tabon.service.explorer.maps import Placed, Placer, SectionMap, section_map
-from tabon.service.explorer.scores import DraftScore, Scores
 from tabon.text.records import Query, reference_of
 from tabon.text.reports import SECTIONS, Report, Section
 
+MAX_SIDE: Final = 1024  # pixels of the longer side
+LONGEST_NAME: Final = 1024
+Note = Callable[[str], None]  # called with the reason why an image is not shown
+DEFAULT_SCORE = "rouge-l-f"
+Scores = tuple[float, ...]  # one a draft
 MOST_STUDIES: Final = 20_000  # of one page
 REMEMBERED = 20_000  # sentences
 BATCH: Final = 64  # studies that are worked out at once
 NEIGHBOURS: Final = 3  # training transitions that are shown of each draft
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFolder:
+    """The folder that the `image` of a query is relative to."""
+
+    root: Path
+
+    def path_of(self, query: Query) -> Path | None:
+        """Return a study's image file; None where it names none, or none that lies in the folder.
+
+        Links are followed only where they stay inside.
+        """
+        name = query.facts.get("image")
+        if not isinstance(name, str) or not _is_plain(name):
+            return None
+        try:
+            path = (self.root / name).resolve(strict=True)
+            inside = path.is_relative_to(self.root.resolve(strict=True))
+            return path if inside and path.is_file() else None
+        except (OSError, RuntimeError, ValueError):  # not there, a circle of links
+            return None
+
+    def read(self, query: Query) -> EncodedImage | None:
+        """Return a study's image as a browser can show it; None where there is none.
+
+        Raises:
+            BadInputError: the file is not a whole image.
+        """
+        path = self.path_of(query)
+        return None if path is None else encode_image(path, max_side=MAX_SIDE)
+
+
+def open_folder(root: Path) -> ImageFolder:
+    """Return a folder of images that is there."""
+    if not root.is_dir():
+        raise BadInputError(f"{root} is not a folder; give --images the folder of the images")
+    return ImageFolder(root)
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name is a relative path that goes down only.
+
+    >>> [_is_plain(name) for name in ("a/b.png", "../b.png", "/b.png", "a/../../b", "C:/b.png", "")]
+    [True, False, False, False, False, False]
+    """
+    places = PurePosixPath(name), PureWindowsPath(name)
+    return (
+        0 < len(name) <= LONGEST_NAME
+        and "\0" not in name
+        and not any(path.is_absolute() or path.drive or ".." in path.parts for path in places)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DraftScore:
+    """A score of one metric, by its name."""
+
+    name: str
+    metric: Metric
+
+    def of(self, query: Query) -> Scores | None:
+        """Return the scores of a query's drafts; None where there is none, or no reference with a section.
+
+        A draft's score is the mean over the sections that the reference has.
+        """
+        reference = reference_of(query)
+        case = None if reference is None else Case(query, reference)
+        sections = [section for section in SECTIONS if case is not None and case.has(section)]
+        if case is None or not sections or not query.candidates:
+            return None
+        column = [score.name for score in self.metric.scores].index(self.name)
+        rows = [
+            measure_section(self.metric, [case], section).per_draft()[0, :, column] for section in sections
+        ]
+        return tuple(np.mean(rows, axis=0).tolist())
+
+
+def score_named(name: str) -> DraftScore:
+    """Find the metric that has a score.
+
+    Raises:
+        UnknownNameError: none that needs no weights has it.
+        BadInputError: no metric is installed.
+    """
+    metrics, missing = load_metrics(WEIGHTLESS, {})
+    found = {score.name: metric for metric in metrics for score in metric.scores}
+    if name in found:
+        return DraftScore(name, found[name])
+    if missing:
+        raise BadInputError(
+            f"no score {name!r} is installed here: " + "; ".join(sorted(set(missing.values())))
+        )
+    raise UnknownNameError("score", name, found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,19 +1,56 @@
-"""Flags about findings: dropped ones, those that no sister draft holds, those on the other side."""
+"""Flags, and the rules that raise those about findings and about words of change."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
 
-from tabon.explain.flags.flag import Flag
-from tabon.explain.flags.lexicon import lexicon
-from tabon.explain.flags.statements import HELD, Reading, Statement
-from tabon.text.change_words import Change
+from tabon.explain.flags.statements import HELD, Reading, Statement, lexicon
+from tabon.text.change_words import CHANGES, Change
 from tabon.text.observations import Polarity, Side
 from tabon.text.reports import Section
 
+FlagKind = Literal[
+    "dropped-finding",
+    "denied-finding",
+    "unsupported-finding",
+    "contradicted-change",
+    "change-without-prior",
+    "side-flip",
+    "copy-forward",
+    "empty-draft",
+    "chatty-draft",
+]
+FLAG_KINDS: Final[tuple[FlagKind, ...]] = get_args(FlagKind)
+Place = Literal["findings", "impression", "other"]
 ENOUGH_DRAFTS = 3  # this one and two others: with fewer, nothing is outvoted
 OUTVOTED = 2  # drafts that give another side
 _MOVES: Final[tuple[Change, ...]] = ("new", "resolved", "moved")  # then the side may well be the other one
 _SHRINKS: Final[tuple[Change, ...]] = (*_MOVES, "improved")  # then one of two sides may be left
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """One thing to look at, with the sentences concerned; it holds no report text."""
+
+    kind: FlagKind
+    section: Place | None = None  # of the draft
+    sentences: tuple[int, ...] = ()  # indices in split_sentences of that section
+    prior_section: Section | None = None
+    prior_sentences: tuple[int, ...] = ()  # the same in the prior
+    observation: str | None = None
+    detail: str
+
+    def __str__(self) -> str:
+        """Say it in one line, with the sentences concerned, counted from 1."""
+        places = [
+            f"{whose} {section}, sentence {', '.join(str(number + 1) for number in numbers)}"
+            for whose, section, numbers in (
+                ("draft's", self.section, self.sentences),
+                ("prior's", self.prior_section, self.prior_sentences),
+            )
+            if numbers
+        ]
+        return f"{self.kind}: {self.detail}" + (f" ({'; '.join(places)})" if places else "")
 
 
 def dropped(prior: Reading, draft: Reading, others: Sequence[Reading]) -> Iterator[Flag]:
@@ -173,3 +210,79 @@ def _tells(draft: Reading, name: str, changes: tuple[Change, ...]) -> bool:
     """Whether a sentence about the finding tells of one of these changes."""
     places = {(said.section, said.sentence) for said in draft.about(name)}
     return any(word.change in changes and (word.section, word.sentence) in places for word in draft.changes)
+
+
+def contradicted(prior: Reading, draft: Reading) -> Iterator[Flag]:
+    """Yield the sentences whose word of change cannot be true of the prior.
+
+    A sentence with words of two kinds is passed over: whose word each is stays open.
+    """
+    for section, index, told in _sentences(draft):
+        changes = [change for change in told if change in CHANGES]
+        if len(changes) != 1:
+            continue
+        said = draft.in_sentence(section, index)
+        check = _known_before if changes[0] == "new" else _unknown_before
+        yield from check(prior, said, changes[0])
+
+
+def without_prior(draft: Reading) -> Iterator[Flag]:
+    """Yield the sentences that look back though there is no prior."""
+    for section, index, told in _sentences(draft):
+        yield Flag(
+            kind="change-without-prior",
+            section=section,
+            sentences=(index,),
+            detail=f"tells of a prior that there is not ({', '.join(told)})",
+        )
+
+
+def _sentences(draft: Reading) -> Iterator[tuple[Section, int, tuple[Change, ...]]]:
+    """Yield the sentences with words of change, and the words' kinds."""
+    told: dict[tuple[Section, int], list[Change]] = {}
+    for word in draft.changes:
+        told.setdefault((word.section, word.sentence), []).append(word.change)
+    return ((section, index, tuple(kinds)) for (section, index), kinds in told.items())
+
+
+def _known_before(prior: Reading, said: tuple[Statement, ...], change: Change) -> Iterator[Flag]:
+    """Flag what is called new though the prior holds all of it, on no other side."""
+    there = [one for one in said if one.held]
+    if not there or not all(_was_there(prior, one) for one in there):
+        return
+    section, sentences = place_of(prior.about(there[0].name))
+    yield Flag(
+        kind="contradicted-change",
+        section=there[0].section,
+        sentences=(there[0].sentence,),
+        prior_section=section,
+        prior_sentences=sentences,
+        observation=there[0].name,
+        detail=f"{there[0].name} is called {change}; the prior has it",
+    )
+
+
+def _was_there(prior: Reading, said: Statement) -> bool:
+    """Whether the prior states the same finding, on the same side as far as sides are said."""
+    if said.name in lexicon().umbrella:
+        return False
+    before = [one for one in prior.about(said.name) if one.polarity == "positive"]
+    sides = {one.side for one in before}
+    return bool(before) and (said.side is None or None in sides or said.side in sides)
+
+
+def _unknown_before(prior: Reading, said: tuple[Statement, ...], change: Change) -> Iterator[Flag]:
+    """Flag what is said to go on or to be over though the prior holds none of it."""
+    told = [one for one in said if one.held or change == "resolved"]
+    if not told or any(holds(prior, one.name) for one in told):
+        return
+    denied = sorted({one.sentence for one in prior.about(told[0].name) if one.section == told[0].section})
+    yield Flag(
+        kind="contradicted-change",
+        section=told[0].section,
+        sentences=(told[0].sentence,),
+        prior_section=told[0].section if denied else None,
+        prior_sentences=tuple(denied),
+        observation=told[0].name,
+        detail=f"{told[0].name} is called {change}; the prior {'denies it' if denied else 'has none'}",
+    )
