@@ -237,7 +237,7 @@ class Explainer:
                         alignment=_aligned(self.batch.table, prior, current),
                         shares=self._shares(prior, current),
                         distance=None if compared is None else compared.distances[draft],
-                        nearest=tuple(self._training_change(found, name) for found in near),
+                        nearest=tuple(self.training_change(found, name) for found in near),
                     ),
                 )
 
@@ -259,29 +259,35 @@ class Explainer:
         )
         return Shares(*written)
 
-    def _training_change(self, found: Neighbour, section: Section) -> TrainingChange:
-        """Return a training transition with its sentences, where these are known and may be shown."""
+    def training_change(self, found: Neighbour, section: Section, *, aligned: bool = True) -> TrainingChange:
+        """Return a training transition with its sentences, if these are known and may be shown."""
         if not self.bank_text or self.bank is None:
             return TrainingChange(found.id, found.distance)
         table, pairs = self.bank.table, self.bank.pairs[section]
         prior, current = pairs.prior.as_written(found.row), pairs.current.as_written(found.row)
         before, after = (tuple(table.sentences[number] for number in side) for side in (prior, current))
-        return TrainingChange(found.id, found.distance, before, after, _aligned(table, prior, current))
+        alignment = _aligned(table, prior, current) if aligned else ()
+        return TrainingChange(found.id, found.distance, before, after, alignment)
 
 
 def explainer_of(
     selector: Selector, batch: Batch, *, neighbours: int = NEIGHBOURS, bank_text: bool = True
 ) -> Explainer:
     """Return what explains the queries of a batch that this selector made."""
-    distance = getattr(selector.scorer, "distance", "")
     return Explainer(
         batch,
         selector.encoder.fingerprint.encoder,
-        distance if distance in DISTANCES else "",  # whose transitions the selector compares
+        transition_distance(selector),
         selector.bank,
         neighbours,
         bank_text,
     )
+
+
+def transition_distance(selector: Selector) -> str:
+    """Return the set distance whose transitions a selector compares; empty if it compares none."""
+    name = getattr(selector.scorer, "distance", "")
+    return name if name in DISTANCES else ""
 
 
 def _draft_distances(selection: Selection, draft: int) -> DraftDistances:

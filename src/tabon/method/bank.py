@@ -7,6 +7,7 @@ a view of that, made on first use. So one bank serves all distances.
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,13 +21,12 @@ from tabon.method.bank_arrays import (
     Patients,
     Provenance,
     SetPairs,
-    bank_arrays,
     check_bank,
     check_provenance,
     side_from,
     table_from,
 )
-from tabon.method.bank_build import built_file, memory_spool, spools_beside
+from tabon.method.bank_build import built_file, spools_beside
 from tabon.method.bank_file import BankFile, read_bank_file, write_bank_file
 from tabon.method.distances import get_distance
 from tabon.method.nearest import EXACT, ExactIndex, SectionBank
@@ -34,19 +34,6 @@ from tabon.method.sentence_sets import Ids, Progress
 from tabon.method.transitions import Transitions, transitions
 from tabon.text.records import Transition
 from tabon.text.reports import SECTIONS, Section
-
-__all__ = [
-    "BANK_FORMAT",
-    "EXACT",
-    "SectionBank",
-    "SectionSearch",
-    "SetPairs",
-    "TransitionBank",
-    "bank_arrays",
-    "bank_transitions",
-    "build_bank_file",
-    "section_bank",
-]
 
 
 class SectionSearch(Protocol):
@@ -89,9 +76,7 @@ class TransitionBank:
         progress: Progress | None = None,
     ) -> "TransitionBank":
         """Split, embed and keep training transitions; in memory, see `build_bank_file`."""
-        return cls(
-            built_file(transitions, load_encoder(encoder), memory_spool, store=store, progress=progress)
-        )
+        return cls(built_file(transitions, load_encoder(encoder), BytesIO, store=store, progress=progress))
 
     @classmethod
     def load(cls, path: str | Path, *, verify: bool = True, in_memory: bool = False) -> "TransitionBank":

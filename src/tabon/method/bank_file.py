@@ -33,6 +33,7 @@ MAX_HEADER = 1 << 24
 HEADER_ROOM = 1 << 14  # kept free for a header that is written last
 CHUNK = 1 << 24  # bytes that are summed or written at once
 DTYPES = frozenset({"<f2", "<f4", "<i4", "<i8", "<u8", "|u1"})
+MOST_AXES = 3  # of one array
 MOST_NUMBERS = 1 << 56  # of one array, empty sides counted as 1
 HELD = 1 << 31  # bytes of a file that is held in memory where that is asked for; a larger one is mapped
 
@@ -135,22 +136,17 @@ def is_number(value: object) -> bool:
     return finite and not isinstance(value, bool)
 
 
-def _is_shape(value: object) -> bool:
-    """Tell whether a JSON value is a shape that an array can have."""
-    return (
-        isinstance(value, list)
-        and len(value) <= 3  # noqa: PLR2004
-        and all(map(is_count, value))
-        and prod(max(1, size) for size in value) < MOST_NUMBERS
-    )
-
-
 HEADER: Pattern = {
     "blobs": [
         {
             "name": is_text,
             "dtype": lambda value: isinstance(value, str) and value in DTYPES,
-            "shape": _is_shape,
+            "shape": lambda value: (
+                isinstance(value, list)
+                and len(value) <= MOST_AXES
+                and all(map(is_count, value))
+                and prod(max(1, size) for size in value) < MOST_NUMBERS
+            ),
             "length": is_count,
             "sha256": is_text,
         }

@@ -19,18 +19,16 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from threading import Lock
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
 from tabon.method.sentence_sets import Ids
-from tabon.method.transitions import Transitions
+from tabon.method.transitions import Transitions, blas, blas_threads
 
 QUERY_BLOCK = 256
 FOLD = 32  # columns in a group
@@ -170,19 +168,13 @@ def distinct_rows(rows: Matrix) -> tuple[Ids, Ids, Ids]:
 _ALONE = Lock()  # the limit below is the process's: two searches at once would restore it in the wrong order
 
 
-@cache
-def _blas() -> ThreadpoolController:
-    """Return the handle to the BLAS library's own threads."""
-    return ThreadpoolController().select(user_api="blas")
-
-
 def _each(work: Callable[[int], None], starts: range, most: int) -> None:
     """Do the work of each block: one block a core, rather than one product over all cores."""
-    workers = min(most, max([library["num_threads"] for library in _blas().info()], default=1))
+    workers = min(most, blas_threads())
     if len(starts) <= 1 or workers == 1:
         deque(map(work, starts), maxlen=0)
         return
-    with _ALONE, _blas().limit(limits=1), ThreadPoolExecutor(workers) as pool:
+    with _ALONE, blas().limit(limits=1), ThreadPoolExecutor(workers) as pool:
         deque(pool.map(work, starts), maxlen=0)
 
 
@@ -217,27 +209,21 @@ class SectionBank:
         return len(self.rows) + len(self.zero_rows)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BankNeighbours:
-    """The k nearest training transitions of each candidate, nearest first."""
-
-    distances: NDArray[np.float64]  # (candidates, k)
-    rows: Ids  # (candidates, k), rows of the whole bank
-
-
-def bank_neighbours(candidates: Transitions, bank: SectionBank, k: int, zero: ZeroPolicy) -> BankNeighbours:
-    """Return the k nearest training transitions of each candidate (eq. 9), ties by row.
+def bank_neighbours(candidates: Transitions, bank: SectionBank, k: int, zero: ZeroPolicy) -> Neighbours:
+    """Return the k nearest training transitions of each candidate (eq. 9), as rows of the whole bank.
 
     `k` may not exceed `len(bank)`.
     """
     if not candidates.zero.any():  # the usual case: no copy of all directions
-        return BankNeighbours(*_of_moving(candidates.directions, bank, k, zero))
+        return Neighbours(*_of_moving(candidates.directions, bank, k, zero))
     distances = np.empty((len(candidates.zero), k))
     rows = np.empty((len(candidates.zero), k), dtype=np.int64)
     moving, still = np.flatnonzero(~candidates.zero), np.flatnonzero(candidates.zero)
     distances[moving], rows[moving] = _of_moving(candidates.directions[moving], bank, k, zero)
-    distances[still], rows[still] = _of_still(bank, k, zero)
-    return BankNeighbours(distances, rows)
+    others, zeros = bank.rows[:k], bank.zero_rows[:k]  # the same for each candidate without a direction
+    far = np.r_[np.full(len(others), ZERO_TO_OTHER[zero]), np.full(len(zeros), ZERO_TO_ZERO[zero])]
+    distances[still], rows[still] = _nearest_of(far[None], np.r_[others, zeros][None], k)
+    return Neighbours(distances, rows)
 
 
 def aggregate_distances(neighbours: NDArray[np.float64], aggregate: Aggregate) -> NDArray[np.float64]:
@@ -281,13 +267,6 @@ def _with_zero_rows(
         np.concatenate([rows, others], axis=1),
         k,
     )
-
-
-def _of_still(bank: SectionBank, k: int, zero: ZeroPolicy) -> tuple[NDArray[np.float64], Ids]:
-    """Neighbours of a candidate without a direction: the same for each of them."""
-    others, zeros = bank.rows[:k], bank.zero_rows[:k]
-    distances = np.r_[np.full(len(others), ZERO_TO_OTHER[zero]), np.full(len(zeros), ZERO_TO_ZERO[zero])]
-    return _nearest_of(distances[None], np.r_[others, zeros][None], k)
 
 
 def _nearest_of(distances: NDArray[np.float64], rows: Ids, k: int) -> tuple[NDArray[np.float64], Ids]:

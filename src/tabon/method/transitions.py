@@ -103,15 +103,19 @@ def _each(work: Callable[[Shaped], None], stacks: Iterator[Shaped], workers: int
 
 
 @cache
-def _libraries() -> ThreadpoolController:
+def blas() -> ThreadpoolController:
     """Return the handle to the BLAS library's own threads."""
     return ThreadpoolController().select(user_api="blas")
 
 
+def blas_threads() -> int:
+    """Return how many threads the BLAS library may use."""
+    return max([library["num_threads"] for library in blas().info()], default=1)
+
+
 def _cores() -> int:
-    """Return half of the threads that the BLAS library may use: two on one core share its arithmetic."""
-    allowed = max([library["num_threads"] for library in _libraries().info()], default=1)
-    return max(1, min(allowed // 2, MOST_THREADS))
+    """Return half of the BLAS library's threads: two on one core share its arithmetic."""
+    return max(1, min(blas_threads() // 2, MOST_THREADS))
 
 
 def _net_weights(weights: Weights, kept: NDArray[np.bool_] | None) -> tuple[Stack, Stack]:

@@ -14,8 +14,8 @@ from tabon._internal.extras import require
 from tabon.encoders.placement import Placement, devices_of
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError, EncoderError
-from tabon.method.bank import SectionBank, TransitionBank, section_bank
-from tabon.method.nearest import ABSENT, FOLD, ExactIndex, rounding_slack
+from tabon.method.bank import TransitionBank, section_bank
+from tabon.method.nearest import ABSENT, FOLD, ExactIndex, SectionBank, rounding_slack
 from tabon.method.sentence_sets import Ids, Progress
 from tabon.text.reports import Section
 

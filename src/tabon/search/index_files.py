@@ -14,9 +14,10 @@ import numpy as np
 
 from tabon._internal.registry import check_name
 from tabon.errors import BadInputError
-from tabon.method.bank import SectionBank, TransitionBank
+from tabon.method.bank import TransitionBank
 from tabon.method.bank_file import BankFile, read_bank_file
 from tabon.method.distances import DISTANCES, get_distance
+from tabon.method.nearest import SectionBank
 from tabon.method.sentence_sets import Progress
 from tabon.method.transitions import transitions
 from tabon.search.codes import Coder, Codes

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from tabon._internal.atomic_files import replacing
 from tabon._internal.typed_values import read_typed
 from tabon.errors import BadInputError
-from tabon.method.bank import SectionBank, TransitionBank
-from tabon.method.nearest import ExactIndex, aggregate_distances, bank_neighbours
+from tabon.method.bank import TransitionBank
+from tabon.method.nearest import ExactIndex, SectionBank, aggregate_distances, bank_neighbours
 from tabon.method.selection import Selection, differences
 from tabon.method.transitions import Transitions
 from tabon.selectors import Selector

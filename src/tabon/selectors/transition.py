@@ -15,13 +15,14 @@ import numpy as np
 from tabon._internal.registry import check_name
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
-from tabon.method.bank import SectionBank, TransitionBank
+from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES, get_distance, novelty, transition
 from tabon.method.nearest import (
     AGGREGATES,
     ZERO_POLICIES,
     Aggregate,
     ExactIndex,
+    SectionBank,
     ZeroPolicy,
     aggregate_distances,
     bank_neighbours,

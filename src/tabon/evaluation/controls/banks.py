@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from tabon.encoders import Encoder
 from tabon.encoders.sentence_store import SentenceStore
-from tabon.method.bank import BANK_FORMAT, SetPairs, TransitionBank, bank_arrays
+from tabon.method.bank import TransitionBank
+from tabon.method.bank_arrays import BANK_FORMAT, SetPairs, bank_arrays
 from tabon.method.bank_file import bank_file
 from tabon.method.sentence_sets import Fingerprint, RaggedSets, SentenceTable, embed
 from tabon.selectors.scorer import Sentences

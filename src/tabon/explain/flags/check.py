@@ -61,8 +61,9 @@ def is_chatty(sentence: str) -> bool:
 def copied(prior: Report, draft: Report) -> Iterator[Flag]:
     """Yield the sections whose sentences are the prior's, word for word and all of them."""
     for section in SECTIONS:
-        old, new = split_sentences(prior.section(section)), split_sentences(draft.section(section))
-        if _words(old) != _words(new):
+        old, new = (split_sentences(report.section(section)) for report in (prior, draft))
+        words = [sorted(sentence.casefold().split() for sentence in side) for side in (old, new)]
+        if words[0] != words[1]:
             continue
         if len(new) >= COPIED_SENTENCES or len(draft.section(section).split()) >= COPIED_WORDS:
             everything = tuple(range(len(new)))
@@ -78,22 +79,12 @@ def copied(prior: Report, draft: Report) -> Iterator[Flag]:
 
 def chatty(draft: Report) -> Iterator[Flag]:
     """Yield the places where the draft talks to its user."""
-    texts: dict[Place, str] = {
-        "findings": draft.findings,
-        "impression": draft.impression,
-        "other": draft.other,
-    }
-    for place, text in texts.items():
-        talk = [index for index, sentence in enumerate(split_sentences(text)) if is_chatty(sentence)]
+    places: tuple[Place, ...] = ("findings", "impression", "other")
+    for place in places:
+        text = getattr(draft, place)
+        talk = tuple(index for index, one in enumerate(split_sentences(text)) if is_chatty(one))
         if talk or "```" in text:
-            yield Flag(
-                kind="chatty-draft", section=place, sentences=tuple(talk), detail="talk around the report"
-            )
-
-
-def _words(sentences: tuple[str, ...]) -> list[list[str]]:
-    """Return the words of each sentence, the sentences in no order that matters."""
-    return sorted(sentence.casefold().split() for sentence in sentences)
+            yield Flag(kind="chatty-draft", section=place, sentences=talk, detail="talk around the report")
 
 
 def query_flags(query: Query, draft: int) -> tuple[Flag, ...]:
@@ -124,27 +115,14 @@ def draft_flags(
     if not any(split_sentences(draft.section(section)) for section in SECTIONS):
         return (Flag(kind="empty-draft", detail="neither section has a sentence"), *chatty(draft))
     known = prior if has_prior else Report()
-    return (
-        *_about_findings(known, draft, drafts, has_prior=has_prior),
-        *copied(known, draft),
-        *chatty(draft),
-    )
-
-
-def _about_findings(
-    prior: Report, draft: Report, drafts: Sequence[Report], *, has_prior: bool
-) -> Iterator[Flag]:
-    """Yield the flags that need to know what the reports say."""
-    before, now = read(prior), read(draft)
+    before, now = read(known), read(draft)
     others = [read(other) for other in drafts]
     if draft in drafts:
         others.remove(now)  # a twin of this draft stays
-    yield from dropped(before, now, others)
-    yield from denied(before, now)
-    yield from unsupported(before, now, others)
-    if has_prior and not prior.is_empty:  # a prior without a text belies nothing
-        yield from contradicted(before, now)
+    flags = [*dropped(before, now, others), *denied(before, now), *unsupported(before, now, others)]
     if not has_prior:
-        yield from without_prior(now)
-    yield from flipped(before, now)
-    yield from disputed(before, now, others)
+        flags += without_prior(now)
+    elif not prior.is_empty:  # a prior without a text belies nothing
+        flags += contradicted(before, now)
+    flags += [*flipped(before, now), *disputed(before, now, others), *copied(known, draft), *chatty(draft)]
+    return tuple(flags)

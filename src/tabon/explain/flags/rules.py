@@ -1,12 +1,12 @@
 """Flags, and the rules that raise those about findings and about words of change."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
-from tabon.explain.flags.statements import HELD, Reading, Statement, lexicon
+from tabon.explain.flags.statements import Reading, Statement, lexicon
 from tabon.text.change_words import CHANGES, Change
-from tabon.text.observations import Polarity, Side
+from tabon.text.observations import Side
 from tabon.text.reports import Section
 
 FlagKind = Literal[
@@ -66,35 +66,21 @@ def dropped(prior: Reading, draft: Reading, others: Sequence[Reading]) -> Iterat
         and (said.name not in quiet or any(speaks_of(other, said.name) for other in others))
     )
     for said in _one_each(silent):
-        section, sentences = place_of(prior.about(said.name))
-        yield Flag(
-            kind="dropped-finding",
-            section=section,
-            prior_section=section,
-            prior_sentences=sentences,
-            observation=said.name,
-            detail=f"{said.name} of the prior is not mentioned",
-        )
+        detail = f"{said.name} of the prior is not mentioned"
+        flag = _flag("dropped-finding", said.name, detail, (), _held(prior, said.name))
+        yield replace(flag, section=flag.prior_section)
 
 
 def denied(prior: Reading, draft: Reading) -> Iterator[Flag]:
-    """Yield what lasts and stood in the prior, and is denied without a word of change."""
+    """Yield what lasts and was in the prior, and is denied without a word of change."""
     for name in dict.fromkeys(said.name for said in prior.statements if said.polarity == "positive"):
         if name not in lexicon().lasting or name in draft.held or not draft.about(name):
             continue
         if _tells(draft, name, _SHRINKS):
             continue
-        section, sentences = place_of(draft.about(name), "negative")
-        prior_section, prior_sentences = place_of(prior.about(name))
-        yield Flag(
-            kind="denied-finding",
-            section=section,
-            sentences=sentences,
-            prior_section=prior_section,
-            prior_sentences=prior_sentences,
-            observation=name,
-            detail=f"{name} of the prior is denied without a word of change",
-        )
+        said = [one for one in draft.about(name) if one.polarity == "negative"]
+        detail = f"{name} of the prior is denied without a word of change"
+        yield _flag("denied-finding", name, detail, said, _held(prior, name))
 
 
 def unsupported(prior: Reading, draft: Reading, others: Sequence[Reading]) -> Iterator[Flag]:
@@ -108,14 +94,8 @@ def unsupported(prior: Reading, draft: Reading, others: Sequence[Reading]) -> It
         if 2 * support[said.name] < len(others) and not holds(prior, said.name)
     )
     for said in _one_each(alone):
-        section, sentences = place_of(draft.about(said.name))
-        yield Flag(
-            kind="unsupported-finding",
-            section=section,
-            sentences=sentences,
-            observation=said.name,
-            detail=f"{said.name} is not of the prior; held by {support[said.name]} of {len(others)} others",
-        )
+        detail = f"{said.name} is not of the prior; held by {support[said.name]} of {len(others)} others"
+        yield _flag("unsupported-finding", said.name, detail, _held(draft, said.name))
 
 
 def flipped(prior: Reading, draft: Reading) -> Iterator[Flag]:
@@ -127,17 +107,8 @@ def flipped(prior: Reading, draft: Reading) -> Iterator[Flag]:
             continue
         if _tells(draft, name, _MOVES if there != "bilateral" else _SHRINKS):
             continue
-        section, sentences = place_of(said for said in draft.about(name) if said.side)
-        prior_section, prior_sentences = place_of(said for said in prior.about(name) if said.side)
-        yield Flag(
-            kind="side-flip",
-            section=section,
-            sentences=sentences,
-            prior_section=prior_section,
-            prior_sentences=prior_sentences,
-            observation=name,
-            detail=f"{name} is {here} here and {there} in the prior",
-        )
+        said, before = ([one for one in _held(side, name) if one.side] for side in (draft, prior))
+        yield _flag("side-flip", name, f"{name} is {here} here and {there} in the prior", said, before)
 
 
 def disputed(prior: Reading, draft: Reading, others: Sequence[Reading]) -> Iterator[Flag]:
@@ -150,18 +121,12 @@ def disputed(prior: Reading, draft: Reading, others: Sequence[Reading]) -> Itera
         here = _side(draft.about(name))
         sides = [side for other in others if (side := _side(other.about(name)))]
         if here not in sides and len(sides) >= OUTVOTED:
-            section, sentences = place_of(said for said in draft.about(name) if said.side)
-            yield Flag(
-                kind="side-flip",
-                section=section,
-                sentences=sentences,
-                observation=name,
-                detail=f"{name} is {here} here and not in the {len(sides)} other drafts that give a side",
-            )
+            detail = f"{name} is {here} here and not in the {len(sides)} other drafts that give a side"
+            yield _flag("side-flip", name, detail, [one for one in _held(draft, name) if one.side])
 
 
 def speaks_of(draft: Reading, name: str) -> bool:
-    """Whether a finding is named, whatever is said of it, or an akin one stands for it.
+    """Whether a finding is named, whatever is said of it, or an akin one is named for it.
 
     What lasts is not settled by denying its kin: clear lungs may hold a scar.
     """
@@ -174,11 +139,25 @@ def holds(reading: Reading, name: str) -> bool:
     return name in reading.held or not lexicon().akin_to(name).isdisjoint(reading.held)
 
 
-def place_of(statements: Iterable[Statement], *polarities: Polarity) -> tuple[Section, tuple[int, ...]]:
-    """Return the first section where this is said of a finding (else: it is held), and the sentences."""
-    wanted = [said for said in statements if said.polarity in (polarities or HELD)]
-    section = wanted[0].section
-    return section, tuple(sorted({said.sentence for said in wanted if said.section == section}))
+def _held(reading: Reading, name: str) -> list[Statement]:
+    """Return the statements that hold a finding."""
+    return [said for said in reading.about(name) if said.held]
+
+
+def _flag(
+    kind: FlagKind, name: str, detail: str, draft: Sequence[Statement], prior: Sequence[Statement] = ()
+) -> Flag:
+    """Return a flag at these statements: of each side the first section, and the sentences there."""
+    section, prior_section = (side[0].section if side else None for side in (draft, prior))
+    return Flag(
+        kind=kind,
+        section=section,
+        sentences=tuple(sorted({said.sentence for said in draft if said.section == section})),
+        prior_section=prior_section,
+        prior_sentences=tuple(sorted({said.sentence for said in prior if said.section == prior_section})),
+        observation=name,
+        detail=detail,
+    )
 
 
 def _one_each(statements: Iterable[Statement]) -> Iterator[Statement]:
@@ -187,15 +166,13 @@ def _one_each(statements: Iterable[Statement]) -> Iterator[Statement]:
     for said in statements:
         if said.polarity != "positive":
             continue
-        if not any(_is_same(said, other) for other in seen):
+        place, akin = (said.section, said.sentence), lexicon().akin_to(said.name)
+        if not any(
+            said.name == other.name or (place == (other.section, other.sentence) and other.name in akin)
+            for other in seen
+        ):
             yield said
         seen.append(said)
-
-
-def _is_same(said: Statement, other: Statement) -> bool:
-    """Whether two statements are about one finding."""
-    together = (said.section, said.sentence) == (other.section, other.sentence)
-    return said.name == other.name or (together and other.name in lexicon().akin_to(said.name))
 
 
 def _side(statements: Iterable[Statement]) -> Side | None:
@@ -217,49 +194,36 @@ def contradicted(prior: Reading, draft: Reading) -> Iterator[Flag]:
 
     A sentence with words of two kinds is passed over: whose word each is stays open.
     """
-    for section, index, told in _sentences(draft):
-        changes = [change for change in told if change in CHANGES]
+    for section, index, kinds in _sentences(draft):
+        changes = [change for change in kinds if change in CHANGES]
         if len(changes) != 1:
             continue
-        said = draft.in_sentence(section, index)
-        check = _known_before if changes[0] == "new" else _unknown_before
-        yield from check(prior, said, changes[0])
+        said = [one for one in draft.statements if (one.section, one.sentence) == (section, index)]
+        yield from (_known_before if changes[0] == "new" else _unknown_before)(prior, said, changes[0])
 
 
 def without_prior(draft: Reading) -> Iterator[Flag]:
     """Yield the sentences that look back though there is no prior."""
-    for section, index, told in _sentences(draft):
-        yield Flag(
-            kind="change-without-prior",
-            section=section,
-            sentences=(index,),
-            detail=f"tells of a prior that there is not ({', '.join(told)})",
-        )
+    for section, index, kinds in _sentences(draft):
+        detail = f"tells of a prior that there is not ({', '.join(kinds)})"
+        yield Flag(kind="change-without-prior", section=section, sentences=(index,), detail=detail)
 
 
 def _sentences(draft: Reading) -> Iterator[tuple[Section, int, tuple[Change, ...]]]:
     """Yield the sentences with words of change, and the words' kinds."""
-    told: dict[tuple[Section, int], list[Change]] = {}
+    kinds: dict[tuple[Section, int], list[Change]] = {}
     for word in draft.changes:
-        told.setdefault((word.section, word.sentence), []).append(word.change)
-    return ((section, index, tuple(kinds)) for (section, index), kinds in told.items())
+        kinds.setdefault((word.section, word.sentence), []).append(word.change)
+    return ((*place, tuple(found)) for place, found in kinds.items())
 
 
-def _known_before(prior: Reading, said: tuple[Statement, ...], change: Change) -> Iterator[Flag]:
+def _known_before(prior: Reading, said: Sequence[Statement], change: Change) -> Iterator[Flag]:
     """Flag what is called new though the prior holds all of it, on no other side."""
     there = [one for one in said if one.held]
-    if not there or not all(_was_there(prior, one) for one in there):
-        return
-    section, sentences = place_of(prior.about(there[0].name))
-    yield Flag(
-        kind="contradicted-change",
-        section=there[0].section,
-        sentences=(there[0].sentence,),
-        prior_section=section,
-        prior_sentences=sentences,
-        observation=there[0].name,
-        detail=f"{there[0].name} is called {change}; the prior has it",
-    )
+    if there and all(_was_there(prior, one) for one in there):
+        name = there[0].name
+        detail = f"{name} is called {change}; the prior has it"
+        yield _flag("contradicted-change", name, detail, there[:1], _held(prior, name))
 
 
 def _was_there(prior: Reading, said: Statement) -> bool:
@@ -271,18 +235,11 @@ def _was_there(prior: Reading, said: Statement) -> bool:
     return bool(before) and (said.side is None or None in sides or said.side in sides)
 
 
-def _unknown_before(prior: Reading, said: tuple[Statement, ...], change: Change) -> Iterator[Flag]:
+def _unknown_before(prior: Reading, said: Sequence[Statement], change: Change) -> Iterator[Flag]:
     """Flag what is said to go on or to be over though the prior holds none of it."""
-    told = [one for one in said if one.held or change == "resolved"]
-    if not told or any(holds(prior, one.name) for one in told):
-        return
-    denied = sorted({one.sentence for one in prior.about(told[0].name) if one.section == told[0].section})
-    yield Flag(
-        kind="contradicted-change",
-        section=told[0].section,
-        sentences=(told[0].sentence,),
-        prior_section=told[0].section if denied else None,
-        prior_sentences=tuple(denied),
-        observation=told[0].name,
-        detail=f"{told[0].name} is called {change}; the prior {'denies it' if denied else 'has none'}",
-    )
+    changed = [one for one in said if one.held or change == "resolved"]
+    if changed and not any(holds(prior, one.name) for one in changed):
+        first = changed[0]
+        before = [one for one in prior.about(first.name) if one.section == first.section]
+        detail = f"{first.name} is called {change}; the prior {'denies it' if before else 'has none'}"
+        yield _flag("contradicted-change", first.name, detail, changed[:1], before)

@@ -7,12 +7,11 @@ A sentence and a report that come again are looked up.
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tabon.text.change_words import CHANGES, Change, ChangeWord, change_words
 from tabon.text.observations import Polarity, Side, polarity_at, sentence_mentions, side_of
@@ -71,28 +70,18 @@ def lexicon() -> Lexicon:
     groups = (f"(?P<k{index}>{'|'.join(row['words'])})" for index, row in enumerate(rows))
     kinds = tuple(Kind(row["name"], row.get("hides", False), row.get("device", False)) for row in rows)
     devices = [[GENERIC_DEVICE, kind.name] for kind in kinds if kind.device and kind.name != GENERIC_DEVICE]
+    akin: dict[str, set[str]] = {}
+    for group in [*book["akin"], *devices]:
+        for name in group:
+            akin.setdefault(name, set()).update(group)
     return Lexicon(
         words=re.compile(rf"\b(?:{'|'.join(groups)})"),
         kinds=kinds,
-        lasting=_marked(rows, "lasting").union(book["lasting"]),
-        minor=_marked(rows, "minor"),
+        lasting=frozenset({*book["lasting"], *(row["name"] for row in rows if row.get("lasting"))}),
+        minor=frozenset(row["name"] for row in rows if row.get("minor")),
         umbrella=frozenset(book["umbrella"]),
-        akin=_akin(book["akin"] + devices),
+        akin={name: frozenset(others - {name}) for name, others in akin.items()},
     )
-
-
-def _marked(rows: Iterable[Mapping[str, Any]], mark: str) -> frozenset[str]:
-    """Return the names of the rows with a mark."""
-    return frozenset(row["name"] for row in rows if row.get(mark, False))
-
-
-def _akin(groups: Iterable[Iterable[str]]) -> Mapping[str, frozenset[str]]:
-    """Turn groups of names into each name's relatives."""
-    relatives: dict[str, set[str]] = {}
-    for group in map(set, groups):
-        for name in group:
-            relatives.setdefault(name, set()).update(group - {name})
-    return MappingProxyType({name: frozenset(others) for name, others in relatives.items()})
 
 
 def is_lasting(name: str) -> bool:
@@ -142,10 +131,6 @@ class Reading:
         """Return the statements about one finding."""
         return tuple(said for said in self.statements if said.name == name)
 
-    def in_sentence(self, section: Section, sentence: int) -> tuple[Statement, ...]:
-        """Return the statements of one sentence."""
-        return tuple(said for said in self.statements if (said.section, said.sentence) == (section, sentence))
-
 
 @lru_cache(maxsize=1 << 12)
 def read(report: Report) -> Reading:
@@ -182,45 +167,34 @@ class _Found(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def _in_sentence(sentence: str) -> tuple[_Found, ...]:
-    """Find the statements of one sentence, those of the lexicon first; each once."""
-    text = sentence.lower()
-    words = tuple(lexicon().words.finditer(text))
-    labelled = (
+    """Find the statements of one sentence, those of the lexicon first; each once.
+
+    The side of a finding is the one that its clause gives before it, in its own words, or after it.
+    """
+    bare = text = sentence.lower()
+    words = [(word, lexicon().kind_of(word)) for word in lexicon().words.finditer(text)]
+    found = []
+    for word, kind in words:
+        polarity = "negative" if word[0].startswith(_OUT) else polarity_at(text, *word.span())
+        before, after = _CLAUSE.split(text[: word.start()])[-1], _CLAUSE.split(text[word.end() :])[0]
+        found.append(_Found(kind.name, polarity, side_of(before + word[0]) or side_of(after)))
+    for word, kind in reversed(words):
+        if kind.hides:  # the labeller would read it otherwise
+            bare = bare[: word.start()] + _STAND_IN + bare[word.end() :]
+    found += [
         _Found(said.observation, said.polarity, said.side)
-        for said in sentence_mentions(_without_hidden(text, words))
+        for said in sentence_mentions(bare)
         if said.observation != _DEVICES
-    )
-    return tuple(dict.fromkeys((*(_known(text, found) for found in words), *labelled)))
-
-
-def _known(text: str, found: re.Match[str]) -> _Found:
-    """Return what a sentence in small letters says of one finding of the lexicon."""
-    name = lexicon().kind_of(found).name
-    polarity = "negative" if found[0].startswith(_OUT) else polarity_at(text, *found.span())
-    return _Found(name, polarity, _side_of(text, *found.span()))
-
-
-def _without_hidden(text: str, words: tuple[re.Match[str], ...]) -> str:
-    """Put a word that says nothing in place of those that the labeller would read otherwise."""
-    for found in reversed(words):
-        if lexicon().kind_of(found).hides:
-            text = text[: found.start()] + _STAND_IN + text[found.end() :]
-    return text
-
-
-def _side_of(text: str, start: int, end: int) -> Side | None:
-    """Return the side that the clause gives before a finding, in its own words, or after it."""
-    before = _CLAUSE.split(text[:start])[-1]
-    after = _CLAUSE.split(text[end:])[0]
-    return side_of(before + text[start:end]) or side_of(after)
+    ]
+    return tuple(dict.fromkeys(found))
 
 
 @lru_cache(maxsize=1 << 16)
 def _changes_in(sentence: str) -> tuple[Change, ...]:
     """Find what one sentence tells of the time since the prior, each kind once."""
     text = sentence.lower()
-    told = (word.change for word in change_words(sentence) if _tells_of_time(word, text))
-    return tuple(dict.fromkeys(told))
+    changes = (word.change for word in change_words(sentence) if _tells_of_time(word, text))
+    return tuple(dict.fromkeys(changes))
 
 
 def _tells_of_time(word: ChangeWord, text: str) -> bool:

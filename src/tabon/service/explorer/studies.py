@@ -17,13 +17,19 @@ from tabon.encoders.cache import CachingEncoder
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.evaluation.cases import Case
 from tabon.evaluation.draft_scores import measure_section
-from tabon.explain.explanation import DraftDistances, Explainer, Explanation, TrainingChange, explainer_of
-from tabon.explain.flags import Flag, draft_flags
+from tabon.explain.explanation import (
+    DraftDistances,
+    Explainer,
+    Explanation,
+    TrainingChange,
+    explainer_of,
+    transition_distance,
+)
+from tabon.explain.flags import Flag, query_flags
 from tabon.generation.images import encode_image
 from tabon.generation.protocol import EncodedImage
 from tabon.method.bank import TransitionBank
-from tabon.method.distances import DISTANCES
-from tabon.method.selection import Neighbour, Selection
+from tabon.method.selection import Selection
 from tabon.metrics import WEIGHTLESS, Metric, load_metrics
 from tabon.selectors import Selector
 from tabon.selectors.scorer import Batch
@@ -37,7 +43,7 @@ MAX_SIDE: Final = 1024  # pixels of the longer side
 LONGEST_NAME: Final = 1024
 Note = Callable[[str], None]  # called with the reason why an image is not shown
 DEFAULT_SCORE = "rouge-l-f"
-Scores = tuple[float, ...]  # one a draft
+Scores = tuple[float, ...]  # one per draft
 MOST_STUDIES: Final = 20_000  # of one page
 REMEMBERED = 20_000  # sentences
 BATCH: Final = 64  # studies that are worked out at once
@@ -233,7 +239,7 @@ class Studies:
     @property
     def maps(self) -> Mapping[Section, SectionMap]:
         """Return the map of each section; none where the selector compares no transitions."""
-        distance = _distance_of(self._selector)
+        distance = transition_distance(self._selector)
         with self._lock:  # and not a cached property, whose own lock could be taken in another order
             if self._maps is None:
                 made = {name: section_map(self.bank, name, distance) for name in SECTIONS if distance}
@@ -245,8 +251,8 @@ class Studies:
         """Return a line for each study; the first call answers every query."""
         with self._lock:
             if self._listed is None:
-                batches = map(self._lines, self._batches())
-                self._listed = tuple(line.listed() for batch in batches for line in batch)
+                answered = (self._answered(numbers, self._batch(numbers)) for numbers in self._batches())
+                self._listed = tuple(line.listed() for lines in answered for line in lines)
             return self._listed
 
     def study(self, number: int) -> Study:
@@ -272,9 +278,9 @@ class Studies:
         """Cut the studies into batches."""
         return (range(start, min(start + BATCH, len(self))) for start in range(0, len(self), BATCH))
 
-    def _lines(self, numbers: range) -> list[StudyLine]:
-        """Answer a batch of queries."""
-        return self._answered(numbers, self._selector.batch(self.queries[numbers.start : numbers.stop]))
+    def _batch(self, numbers: range) -> Batch:
+        """Split and embed the reports of some studies."""
+        return self._selector.batch(self.queries[numbers.start : numbers.stop])
 
     def _answered(self, numbers: range, batch: Batch) -> list[StudyLine]:
         """Return the line of each study of a batch."""
@@ -285,7 +291,7 @@ class Studies:
                 number=number,
                 query=query,
                 selection=selection,
-                flags=() if selection.selected is None else _flags(query, selection.selected),
+                flags=() if selection.selected is None else query_flags(query, selection.selected),
                 scores=None if score is None else score.of(query),
                 has_image=images is not None and images.path_of(query) is not None,
             )
@@ -294,10 +300,10 @@ class Studies:
 
     def _studies(self, numbers: range) -> list[Study]:
         """Answer a batch of queries and explain each of their drafts."""
-        batch = self._selector.batch(self.queries[numbers.start : numbers.stop])
+        batch = self._batch(numbers)
         lines = self._answered(numbers, batch)
-        explainer = explainer_of(self._selector, batch, neighbours=0, bank_text=False)
-        placer = Placer(self.bank, batch, _distance_of(self._selector), self.maps)
+        explainer = explainer_of(self._selector, batch, neighbours=0, bank_text=self.settings.bank_text)
+        placer = Placer(self.bank, batch, explainer.distance, self.maps)
         return [
             Study(
                 line=line,
@@ -322,24 +328,14 @@ class Studies:
                 explanation=explanation,
                 nearest={
                     section: tuple(
-                        self._change(one, section) for one in part.nearest[number][: self.settings.neighbours]
+                        explainer.training_change(one, section, aligned=False)
+                        for one in part.nearest[number][: self.settings.neighbours]
                     )
                     for section, part in line.selection.sections.items()
                 },
-                flags=_flags(line.query, number),
+                flags=query_flags(line.query, number),
                 score=None if line.scores is None else line.scores[number],
             )
-
-    def _change(self, found: Neighbour, section: Section) -> TrainingChange:
-        """Return a training transition with its sentences, where these may be shown."""
-        if not self.settings.bank_text:
-            return TrainingChange(found.id, found.distance)
-        pairs, sentences = self.bank.pairs[section], self.bank.table.sentences
-        prior, current = (
-            tuple(sentences[text] for text in side.as_written(found.row))
-            for side in (pairs.prior, pairs.current)
-        )
-        return TrainingChange(found.id, found.distance, prior, current)
 
 
 def explorer_of(
@@ -362,15 +358,3 @@ def check_count(count: int) -> None:
         raise BadInputError(
             f"there are {count:,} queries; a page shows at most {MOST_STUDIES:,}, split the file"
         )
-
-
-def _flags(query: Query, draft: int) -> tuple[Flag, ...]:
-    """Return what a reader of a draft should look at."""
-    has_prior = not query.prior.is_empty
-    return draft_flags(query.prior, query.candidates[draft], query.candidates, has_prior=has_prior)
-
-
-def _distance_of(selector: Selector) -> str:
-    """Return the set distance whose transitions a selector compares; empty where it compares none."""
-    name = getattr(selector.scorer, "distance", "")
-    return name if name in DISTANCES else ""
