@@ -5,10 +5,9 @@
     + new         no prior sentence is its partner
     - dropped     a prior sentence without a partner
 
-Partners are one to one: equal texts first, then the pairs of an optimal assignment that
-are nearest to each other and nearer than `REWORDED`. Near is not equal in meaning ("no
-pneumothorax" is near "new pneumothorax"), so a pair also names the observations that
-one side affirms and the other denies.
+Partners are one to one: equal texts first, then mutual nearest pairs of an optimal assignment nearer
+than `REWORDED`. Near is not equal in meaning ("no pneumothorax", "new pneumothorax"), so a pair also
+names the observations that one side affirms and the other denies.
 """
 
 from collections import defaultdict, deque
@@ -49,11 +48,7 @@ def align(
 ) -> tuple[Aligned, ...]:
     """Return the current sentences in their order, then the prior ones that were dropped.
 
-    Args:
-        prior: the sentences of one section of the prior.
-        current: those of the draft.
-        prior_vectors: their unit embeddings, (len(prior), d).
-        current_vectors: likewise, (len(current), d).
+    The vectors are the unit embeddings of the sentences, (len(prior), d) and (len(current), d).
 
     >>> import numpy as np
     >>> clear, big = np.eye(2)

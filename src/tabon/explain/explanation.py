@@ -114,14 +114,10 @@ def explain(
     neighbours: int = NEIGHBOURS,
     bank_text: bool = True,
 ) -> Explanation:
-    """Explain the pick of one query, or another draft of it.
+    """Explain the pick of one query, or another `draft` of it.
 
-    Args:
-        selector: what chooses.
-        query: the prior and the drafts.
-        draft: the draft to explain; the chosen one where it is left out.
-        neighbours: training transitions to show, at most as many as the selector looks at.
-        bank_text: show their sentences; False shows ids only, where a licence asks for that.
+    At most `neighbours` training transitions are shown, and no more than the selector looks at;
+    without `bank_text` their ids only, for licences that ask for that.
 
     Raises:
         BadInputError: the query has no such draft.

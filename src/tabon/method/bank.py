@@ -1,8 +1,7 @@
 """The transition bank B^S (eq. 7): the training transitions themselves.
 
-It holds one table of distinct sentences, the ragged prior and current sets of
-each section, and the provenance of each row. The vectors of every distance are
-a view of that, made on first use. So one bank serves all distances.
+The vectors of every distance are a view of the sentence table and the ragged sets, made on first use.
+So one bank serves all distances.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -82,11 +81,9 @@ class TransitionBank:
     def load(cls, path: str | Path, *, verify: bool = True, in_memory: bool = False) -> "TransitionBank":
         """Open a bank file, memory-mapped; a damaged one is refused.
 
-        Args:
-            path: the file.
-            verify: check every byte and every vector first; the structure is checked in any case.
-            in_memory: hold a copy, so that nobody who writes over the file can harm this process
-                (a file over 2 GiB is mapped all the same).
+        With `verify` every byte and every vector is checked first; the structure is checked in any case. With
+        `in_memory` a copy is held, so that nobody who writes over the file can harm this process (a file over
+        2 GiB is mapped all the same).
         """
         file = read_bank_file(Path(path), verify=verify, in_memory=in_memory)
         found = file.facts.get("format")

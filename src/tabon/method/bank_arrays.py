@@ -1,8 +1,7 @@
-"""What lies in a bank file, part by part, read only where it is asked for; and what may lie there.
+"""What lies in a bank file, part by part, read only if it is asked for; and what may lie there.
 
-A right sum says that nothing was changed, not that it is a bank. Shapes, facts and
-numbers are looked at whenever a bank is opened, vectors too unless it is opened without
-`verify`; the provenance, line by line, by `tabon bank verify`.
+A right sum says that nothing was changed, not that it is a bank: shapes, facts and numbers are checked
+whenever a bank is opened, vectors with `verify`, the provenance by `tabon bank verify`.
 """
 
 import json

@@ -1,10 +1,7 @@
-"""From transitions to a bank, in memory that does not grow with their number.
+"""From transitions to a bank, in memory that does not grow with their number (docs/decisions/large-banks.md).
 
-Transitions stream by once. What is kept of each are numbers and one line of
-provenance, in spools that grow in memory or in unnamed files, which vanish with
-the process. In memory stay the distinct sentences, the splits of some reports,
-and a block. Numbers of sentences are given as they come and put into the order
-of the text at the end.
+Transitions stream by once. Numbers and one line of provenance are kept of each, in spools that grow in
+memory or in unnamed files. In memory stay the distinct sentences, the splits of some reports, and a block.
 """
 
 from collections import Counter

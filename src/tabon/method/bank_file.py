@@ -1,15 +1,12 @@
-"""The bank's file: one file that is whole or refused.
+"""The bank's file: one file that is whole or refused (docs/decisions/bank-file.md).
 
     magic (8) | header length (8, little endian) | header (JSON) | sha256 of all that (32) | blobs
 
 The header names each blob's type, shape, place and sha256. Blobs lie end to end,
-each filled up with zeros to a multiple of 64 bytes, fill included in its sum; the
-file ends where the last one ends. So every byte is covered by some check.
-Writing goes to a temporary name, is synced, and takes its name in one step: a
-reader sees the old file or the new one. Nothing in it is ever executed. Arrays
+each filled up with zeros to a multiple of 64 bytes, fill included in its sum. Arrays
 go in and out piece by piece, so a file may be larger than memory. A right sum
-says nothing of who made a file: whatever is read is compared with what may be there
-before it is used, and no number of a file is allotted before the file's size bounds it.
+says nothing of who made a file: whatever is read is checked before it is used, and no
+number of a file is allotted before the file's size bounds it.
 """
 
 import json
@@ -93,12 +90,9 @@ def read_bank_file(
 ) -> BankFile:
     """Open a file of arrays.
 
-    Args:
-        path: a regular file.
-        verify: check the sum of every part but the `unchecked` ones before use.
-        kind: how it begins and how it is refused.
-        unchecked: parts that are too large to be summed at each opening.
-        in_memory: hold a copy, which no later change of the file reaches; not of a file over `HELD`.
+    With `verify` the sum of every part but the `unchecked` ones, too large to be summed at each opening,
+    is checked before use. With `in_memory` a copy is held, which no later change of the file reaches; not
+    of a file over `HELD`.
     """
     data = _bytes_of(path, kind, in_memory=in_memory)
     header, start, digest = _read_head(path, data, kind)

@@ -71,10 +71,8 @@ def transition(distance: Distance, *, prior: Stack, current: Stack) -> Stack:
 def cosine_cost(*, prior: Rows, current: Rows) -> Stack:
     """M_ij = d(a_i, b_j) = ½(1 - a_i·b_j), (..., n, m).
 
-    Products are of the rows' own precision; where float32 would leave few digits
-    of a small cost, it is measured again in float64. Rows are unit only to float32,
-    so a row's distance to itself could come out as ±6e-8 and lose to a near twin:
-    equal rows cost exactly 0, others more.
+    Products are of the rows' own precision; a small cost is measured again in float64, and equal
+    rows, which are unit only to float32, cost exactly 0, others more.
 
     >>> cosine_cost(prior=np.array([[1.0, 0.0]]), current=np.array([[1.0, 0.0], [0.0, 1.0]])).tolist()
     [[0.0, 0.5]]

@@ -1,11 +1,8 @@
-"""The nearest training transitions of a draft's transition, and their distance (eq. 8-10), exactly.
+"""The nearest training transitions of a draft's transition, exactly, and their distance (eq. 8-10).
 
-A blocked float32 matrix product only pre-selects: columns are folded into
-groups, the k-th best group maximum bounds the k-th best similarity from below,
-and everything within the product's rounding error of that bound is kept. The
-kept pairs are multiplied again, one by one and in a fixed order. So the result
-is exact, and its bits do not depend on block sizes, on the number of threads or
-on which queries are asked together. Equal bank rows are searched once.
+A blocked float32 product pre-selects all that rounding cannot exclude; the kept pairs are multiplied
+again, one by one and in a fixed order. So no bit of the result depends on block sizes, on threads or on
+which queries are asked together (docs/decisions/exact-search.md). Equal bank rows are searched once.
 
 If a transition is zero the cosine of eq. 9 is 0/0, and a named policy decides:
 
@@ -220,7 +217,8 @@ def bank_neighbours(candidates: Transitions, bank: SectionBank, k: int, zero: Ze
     rows = np.empty((len(candidates.zero), k), dtype=np.int64)
     moving, still = np.flatnonzero(~candidates.zero), np.flatnonzero(candidates.zero)
     distances[moving], rows[moving] = _of_moving(candidates.directions[moving], bank, k, zero)
-    others, zeros = bank.rows[:k], bank.zero_rows[:k]  # the same for each candidate without a direction
+    # a candidate without a direction: the same for each of them
+    others, zeros = bank.rows[:k], bank.zero_rows[:k]
     far = np.r_[np.full(len(others), ZERO_TO_OTHER[zero]), np.full(len(zeros), ZERO_TO_ZERO[zero])]
     distances[still], rows[still] = _nearest_of(far[None], np.r_[others, zeros][None], k)
     return Neighbours(distances, rows)

@@ -1,10 +1,8 @@
 """Sentence sets E^S(r) (eq. 1): every distinct sentence is embedded once.
 
-A `SentenceTable` maps distinct sentences to the rows of one matrix. A section
-of a report is then a short run of row numbers, and many sections are one ragged
-(ids, offsets) pair. Equal text gives the same row, so "no change" is exactly
-zero. Rows are in the order of the text, and the ids of a set ascend: ties
-inside a distance cannot depend on the order of sentences in the report.
+A `SentenceTable` maps distinct sentences to the rows of one matrix, in the order of the text. Many
+sections are one ragged (ids, offsets) pair, and the ids of a set ascend: equal text gives the same row,
+so "no change" is exactly zero, and ties cannot depend on the order of sentences in the report.
 A `Fingerprint` names all that turned text into these rows.
 """
 

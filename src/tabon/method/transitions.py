@@ -1,9 +1,7 @@
 """Transition vectors g^S (eq. 6) of many pairs of sentence sets at once.
 
-Pairs of one shape (n prior, m current sentences) go through the set distances
-as one stack that fits the processor's cache. That grouping is the only batching
-code there is. Costs are worked out once for all the distances asked for. Where
-there is much to do, stacks are shared out among threads; no bit depends on it.
+Pairs of one shape (n prior, m current sentences) go through the set distances as one stack that fits the
+processor's cache. If there is much to do, stacks are shared out among threads; no bit depends on it.
 """
 
 from collections import deque
@@ -48,11 +46,7 @@ def transitions(
 ) -> list[Transitions]:
     """Return the direction of g = T(A, B) for each pair of sets (eq. 6), for each distance.
 
-    Args:
-        distances: functions of `distances`.
-        vectors: the sentence table that the ids of the sets point into.
-        prior: the sets A; none may be empty.
-        current: the sets B, one for each A; none may be empty.
+    The ids of the sets A (`prior`) and B (`current`) are rows of `vectors`; none may be empty.
     """
     if (prior.lengths == 0).any() or (current.lengths == 0).any():
         raise EmptySectionError("a transition needs a sentence on each side; leave empty pairs out")

@@ -30,19 +30,11 @@ def _network_simplex() -> Any:  # noqa: ANN401  # a compiled function
 
 
 def optimal_plans(cost: Stack) -> Stack:
-    """Return the optimal plan between uniform marginals for each cost matrix of a stack.
+    """Return the optimal plan γ* between uniform marginals for each cost matrix (..., n, m) of a stack.
 
-    Masses go in as whole numbers (m for each of n rows, n for each of m columns),
-    so the flows come back as whole numbers and the marginals hold to the last bit.
-    Where the shape is simple and the optimum clearly unique, it is found for the
-    whole stack at once: the same plan as the solver's, whose call costs more than
-    its solving.
-
-    Args:
-        cost: (..., n, m), finite.
-
-    Returns:
-        γ* of the same shape; its rows sum to 1/n, its columns to 1/m.
+    Masses go in as whole numbers (m for each of n rows, n for each of m columns), so the rows of γ* sum
+    to 1/n and its columns to 1/m to the last bit. If the shape is simple and the optimum clearly unique,
+    it is found for the whole stack at once: the same plan as the solver's (docs/decisions/transport-plan.md).
 
     >>> optimal_plans(np.array([[0.0, 1.0], [1.0, 0.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.5]]

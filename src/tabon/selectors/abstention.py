@@ -1,13 +1,9 @@
 """How implausible is the pick? Conformal p-values, against what is usual in the bank or for some queries.
 
 A p-value is the share of calibration cases at least as implausible as the case at
-hand. For a case that is exchangeable with them, P(p ≤ a) ≤ a, so abstaining
-where p ≤ a happens in a share a of such cases. It says nothing of other data.
-
-Two sources. `bank`: how far each training transition is from those of all other
-patients; it needs nothing else, and asks whether a draft looks like a real
-transition. `queries`: how implausible the picks were for queries of the same
-generator with the same number of drafts; it holds the asked rate.
+hand; for a case that is exchangeable with them, P(p ≤ a) ≤ a (docs/decisions/abstention.md).
+Source `bank`: how far each training transition is from those of all other patients. Source `queries`: how
+implausible the picks were for queries of the same generator with the same number of drafts.
 """
 
 import json
@@ -49,8 +45,7 @@ def conformal_p(distances: Array, calibration: Array) -> Array:
 def best_of_p(p: Array, num_candidates: NDArray[np.intp]) -> Array:
     """P of the best of K drafts from the p of that draft alone.
 
-    The pick is the most plausible of K, so its p is the largest of K. Were the
-    drafts independent real transitions, P(largest ≤ x) = x^K. Drafts of one
+    Were the drafts independent real transitions, P(largest p ≤ x) = x^K. Drafts of one
     generator are alike, so this abstains too seldom rather than too often.
 
     >>> best_of_p(np.array([0.5]), np.array([3])).tolist()
@@ -74,12 +69,9 @@ class RiskCoverage:
 
 
 def risk_coverage(distances: Array, losses: Array, *, points: int | None = None) -> RiskCoverage:
-    """Keep the most plausible cases first; equally plausible ones stand or fall together.
+    """Keep the most plausible cases first; equally plausible ones are kept or left out together.
 
-    Args:
-        distances: how implausible each pick is.
-        losses: what each pick costs, such as 1 - F1.
-        points: how many coverages to report, evenly spaced; all of them where it is left out.
+    `losses` are what each pick costs, such as 1 - F1; `points` evenly spaced coverages are reported, or all.
 
     >>> risk_coverage(np.array([0.2, 0.1, 0.9]), np.array([0.5, 0.0, 1.0])).risk
     (0.0, 0.25, 0.5)
@@ -121,15 +113,6 @@ class Calibration:
                 values[row] = best_of_p(found, np.array([drafts_of(selection)]))[0] if bank else found[0]
         return values
 
-    def check_rate(self, rate: float) -> None:
-        """Refuse a rate that so few cases cannot hold."""
-        most = max(map(len, self.distances.values()), default=0)
-        if self.source == "queries" and 0 < rate * (most + 1) < 1:
-            raise BadInputError(
-                f"{most} calibration cases cannot hold a rate of {rate}: the smallest p is 1/{most + 1}; "
-                "calibrate on more queries"
-            )
-
 
 def sections_of(selection: Selection) -> str:
     """Name the sections that count; distances over other sections cannot be compared."""
@@ -160,16 +143,17 @@ def abstaining(selections: Sequence[Selection], calibration: Calibration, rate: 
     """Give every pick its p, and choose nothing where it is at most `rate`."""
     if not 0 <= rate < 1:
         raise BadInputError(f"the abstention rate is {rate}; give a number from 0 to below 1")
-    calibration.check_rate(rate)
+    most = max(map(len, calibration.distances.values()), default=0)
+    if calibration.source == "queries" and 0 < rate * (most + 1) < 1:
+        raise BadInputError(
+            f"{most} calibration cases cannot hold a rate of {rate}: the smallest p is 1/{most + 1}; "
+            "calibrate on more queries"
+        )
     answers = []
     for selection, p in zip(selections, calibration.p(selections).tolist(), strict=True):
-        known = None if np.isnan(p) else p
-        implausible = known is not None and known <= rate
-        answers.append(
-            replace(selection, p=known, selected=None, abstained="implausible")
-            if implausible
-            else replace(selection, p=known)
-        )
+        judged = replace(selection, p=None if np.isnan(p) else p)
+        implausible = p <= rate  # NaN is not
+        answers.append(replace(judged, selected=None, abstained="implausible") if implausible else judged)
     return answers
 
 

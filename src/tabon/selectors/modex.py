@@ -15,9 +15,9 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
 from tabon.method.sentence_sets import Ids
+from tabon.selectors.baselines import without_variants
 from tabon.selectors.scorer import Batch, Distances, Scores
 from tabon.text.reports import Section
 
@@ -56,11 +56,9 @@ class ModeX:
         return Scores(distances, {"in-mode": inside})
 
 
-def load(bank: TransitionBank, variant: str) -> ModeX:
+def load(_: TransitionBank, variant: str) -> ModeX:
     """Return ModeX; it has no variants and looks at no bank."""
-    del bank
-    if variant:
-        raise BadInputError(f"modex has no variants, got {variant!r}; say modex")
+    without_variants(ModeX.name, variant)
     return ModeX()
 
 

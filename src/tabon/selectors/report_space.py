@@ -1,10 +1,8 @@
 """Distance of a draft to the nearest training reports themselves, without any prior.
 
-This is best-of-N as Set-Distance Rewards (SDR) has it: D(E(draft), E(report)) by
-section, the least over the training reports or the mean of the ten least. The
-training reports are the *current* reports of the bank's transitions. Each row of
-the bank counts once: a report section that a hundred rows share, word for word,
-is a hundred neighbours.
+This is best-of-N as Set-Distance Rewards (SDR) has it: D(E(draft), E(report)) by section, the least over
+the *current* reports of the bank's transitions, or the mean of the ten least. Each row of the bank
+counts once: a section that a hundred rows share, word for word, is a hundred neighbours.
 """
 
 from collections.abc import Mapping
@@ -91,11 +89,7 @@ class ReportSpace:
 
 
 def load(bank: TransitionBank, variant: str) -> ReportSpace:
-    """Return the scorer of a variant such as `chamfer/min` or `transport/knn`.
-
-    Raises:
-        UnknownNameError: there is no such set distance or aggregation.
-    """
+    """Return the scorer of a variant such as `chamfer/min` or `transport/knn`."""
     distance, _, aggregate = variant.partition("/")
     if not variant:
         return ReportSpace(bank)

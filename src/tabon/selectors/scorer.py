@@ -20,8 +20,10 @@ from tabon.encoders import Encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
+from tabon.method.distances import get_distance
 from tabon.method.selection import Neighbour, Selection
 from tabon.method.sentence_sets import Ids, RaggedSets, SentenceTable, embed
+from tabon.method.transitions import Transitions, transitions
 from tabon.text.records import Query
 from tabon.text.reports import SECTIONS, Section
 from tabon.text.sentences import split_sentences
@@ -94,6 +96,15 @@ class Batch:
         """Return the drafts that have the section and whose prior has it too."""
         return np.flatnonzero(self.has_draft(section) & self.has_prior(section))
 
+    def transitions(self, section: Section, drafts: Ids, distance: str) -> Transitions:
+        """Return T(prior, draft) of these drafts, which have the section on both sides (eq. 6)."""
+        prior, current = (
+            self.prior_sets[section].take(self.owner[drafts]),
+            self.draft_sets[section].take(drafts),
+        )
+        [found] = transitions([get_distance(distance)], self.table.vectors, prior=prior, current=current)
+        return found
+
     def draft_text(self, draft: int, section: Section) -> str:
         """Return a draft's section as its generator wrote it."""
         query = int(self.owner[draft])
@@ -109,15 +120,9 @@ def make_batch(
     each_prior: bool = False,
     split: Callable[[str], Sentences] = split_sentences,
 ) -> Batch:
-    """Split every report into sentences and embed each distinct one once.
+    """Split every report into sentences and embed each distinct one that the bank does not know.
 
-    Args:
-        queries: what is asked.
-        bank: whose sentences are known already.
-        encoder: the bank's.
-        store: embeddings on disk.
-        each_prior: ask each query once for each of its priors; else of the newest alone.
-        split: what cuts a section.
+    With `each_prior` a query is asked once for each of its priors, else of the newest alone.
     """
     counts = [max(1, len(query.priors)) if each_prior else 1 for query in queries]
     asked = [
@@ -189,10 +194,9 @@ class Scorer(Protocol):
 
 
 def load_scorer(scorer: str | Scorer, bank: TransitionBank, **options: Any) -> Scorer:  # noqa: ANN401
-    """Return the scorer that a name such as `consensus:chamfer` stands for, with these settings.
+    """Return the scorer of a name such as `consensus:chamfer`, with these settings.
 
     Raises:
-        UnknownNameError: there is no such selector or variant.
         BadInputError: a setting does not count for this scorer.
     """
     name = scorer if isinstance(scorer, str) else scorer.name

@@ -18,7 +18,6 @@ from tabon.selectors.scorer import PAPER, AnySelector, Batch
 from tabon.text.records import BadLine, Query
 
 CHARACTERS_AT_ONCE = 2_000_000  # twice what 256 usual queries have
-Failure = EncoderError | TransportError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +131,7 @@ def answer(selector: AnySelector, batch: Sequence[Query | BadLine]) -> Answered:
     return Answered(b"".join(lines), tuple(complaints), len(batch))
 
 
-def _answers(selector: AnySelector, queries: list[Query]) -> Iterator[tuple[Query, Selection | Failure]]:
+def _answers(selector: AnySelector, queries: list[Query]) -> Iterator[tuple[Query, Selection | Exception]]:
     """Answer a batch at once; where that fails, one by one, so that one query cannot stop the others."""
     try:
         selections = selector.select_many(queries)

@@ -1,9 +1,7 @@
 """How far apart two sections are: in embeddings, or by a score of the metric suite.
 
-One notion for every selector that compares texts. A set distance (`chamfer`, …)
-looks at the sentence embeddings. A score (`rouge-l-f`, `bleu-4`, …) measures the
-draft against the other text as its reference, and the distance is 1 - score; the
-pair's prior is left empty.
+A set distance (`chamfer`, …) looks at the sentence embeddings. A score (`rouge-l-f`, `bleu-4`, …)
+measures the draft against the other text as its reference, and the distance is 1 - score.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -121,7 +119,6 @@ def load_distance(name: str) -> TextDistance:
     """Return the set distance, or 1 - the score, of that name.
 
     Raises:
-        UnknownNameError: neither a set distance nor a score has this name.
         BadInputError: the score has no value for some pairs.
         MetricUnavailableError: the score's metric cannot be measured here.
 

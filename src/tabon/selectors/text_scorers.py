@@ -1,28 +1,23 @@
 """Scorers that compare texts: with the other drafts, with the prior, with what followed similar priors.
 
-`consensus`: the mean distance to the other drafts of the query that have the section, minimum Bayes
-risk with uniform weights. CCS (Zhang et al., 2026) is this with a report metric. It needs neither prior
-nor bank, and it cannot see an error that most drafts share.
-
-`nearest-prior`: the distance to the newest prior, what "copy the last report" would choose.
-
-`next-visit`: the bank's transitions whose *prior* section is nearest to the query's prior are looked up,
-by the cosine of mean sentence embeddings: a quick search, exact for that measure, whatever distance is
-then asked for. The distance of a draft is its mean distance to the *current* sections of those
-transitions. Where the distance is a score of texts, drafts and bank sections are both read as their
-sentences in the order of the report, joined by blanks.
+`consensus`: minimum Bayes risk with uniform weights; CCS (Zhang et al., 2026) is this with a report
+metric. It cannot see an error that most drafts share.
+`nearest-prior`: what "copy the last report" would choose.
+`next-visit`: the mean distance to the *current* sections of the bank's transitions whose *prior* section
+is nearest to the query's, by the cosine of mean sentence embeddings. For a score of texts, drafts and
+bank sections are both read as their sentences in the order of the report, joined by blanks.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 
-from tabon.encoders.protocol import Matrix
 from tabon.method.bank import TransitionBank
-from tabon.method.nearest import ExactIndex, Neighbours, aggregate_distances
+from tabon.method.nearest import ExactIndex, aggregate_distances
 from tabon.method.selection import Neighbour
 from tabon.method.sentence_sets import Ids
 from tabon.selectors.scorer import Batch, Distances, Scores
@@ -41,24 +36,32 @@ DEFAULT = "chamfer"
 SIMILAR_PRIORS = 20  # fewer where the bank has fewer
 
 
-@dataclass(frozen=True, slots=True)
-class Consensus:
-    """Prefers the draft that is nearest to all others; made by `load`."""
+class TextScorer:
+    """What the scorers below share."""
 
     measure: TextDistance
-
-    needs_prior = False
-    uses_prior = False
+    kind: ClassVar[str]
 
     @property
     def name(self) -> str:
         """Return the selector with its distance."""
-        return f"consensus:{self.measure.name}"
+        return f"{self.kind}:{self.measure.name}"
 
     @property
     def settings(self) -> Mapping[str, str]:
         """Return the distance's settings."""
         return self.measure.settings
+
+
+@dataclass(frozen=True)
+class Consensus(TextScorer):
+    """Prefers the draft that is nearest to all others; made by `load_scorer`."""
+
+    measure: TextDistance
+
+    kind = "consensus"
+    needs_prior = False
+    uses_prior = False
 
     def score(self, batch: Batch, section: Section) -> Scores:
         """Return each draft's mean distance to the others; 0 where it has no others to disagree with.
@@ -82,9 +85,8 @@ class Consensus:
         return Scores(distances, {"agreement": agreement})
 
 
-def consensus(bank: TransitionBank, variant: str) -> Consensus:
+def consensus(_: TransitionBank, variant: str) -> Consensus:
     """Return the consensus under a set distance or a score; Chamfer where none is named."""
-    del bank
     return Consensus(load_distance(variant or DEFAULT))
 
 
@@ -122,24 +124,15 @@ def _square(found: Distances, count: int) -> Distances:
     return square + square.T
 
 
-@dataclass(frozen=True, slots=True)
-class NearestPrior:
-    """Prefers the draft that is nearest to the prior; made by `load`."""
+@dataclass(frozen=True)
+class NearestPrior(TextScorer):
+    """Prefers the draft that is nearest to the prior; made by `load_scorer`."""
 
     measure: TextDistance
 
+    kind = "nearest-prior"
     needs_prior = True
     uses_prior = True
-
-    @property
-    def name(self) -> str:
-        """Return the selector with its distance."""
-        return f"nearest-prior:{self.measure.name}"
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """Return the distance's settings."""
-        return self.measure.settings
 
     def score(self, batch: Batch, section: Section) -> Scores:
         """Return each draft's distance to the prior's section."""
@@ -151,9 +144,8 @@ class NearestPrior:
         return Scores(distances)
 
 
-def nearest_prior(bank: TransitionBank, variant: str) -> NearestPrior:
+def nearest_prior(_: TransitionBank, variant: str) -> NearestPrior:
     """Return the nearest prior under a set distance or a score; Chamfer where none is named."""
-    del bank
     return NearestPrior(load_distance(variant or DEFAULT))
 
 
@@ -165,26 +157,17 @@ class _NextVisits:
     rows: Ids  # bank row of each index row
     current: Sections  # of every bank row
 
-    def search(self, priors: Matrix) -> Neighbours:
-        """Return the transitions with the nearest priors; rows are rows of the whole bank."""
-        found = self.index.search(priors, min(SIMILAR_PRIORS, len(self.index)))
-        return Neighbours(found.distances, self.rows[found.rows])
-
 
 @dataclass(frozen=True)
-class NextVisit:
-    """Prefers the draft that is like what came after similar priors; made by `load`."""
+class NextVisit(TextScorer):
+    """Prefers the draft that is like what came after similar priors; made by `load_scorer`."""
 
     bank: TransitionBank
     measure: TextDistance
 
+    kind = "next-visit"
     needs_prior = True
     uses_prior = True
-
-    @property
-    def name(self) -> str:
-        """Return the selector with its distance."""
-        return f"next-visit:{self.measure.name}"
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -204,8 +187,9 @@ class NextVisit:
         bank = self._banks[section]
         if bank is not None and len(rows):
             asked, query = np.unique(batch.owner[rows], return_inverse=True)
-            found = bank.search(unit_means(batch.table.vectors, batch.prior_sets[section].take(asked)))
-            next_rows = found.rows[query]
+            similar = unit_means(batch.table.vectors, batch.prior_sets[section].take(asked))
+            found = bank.index.search(similar, min(SIMILAR_PRIORS, len(bank.index)))
+            next_rows = bank.rows[found.rows][query]
             drafts = written_sections(batch.table, batch.draft_sets[section])
             repeated = np.repeat(rows, next_rows.shape[1])
             flat = self.measure.between(drafts, repeated, bank.current, next_rows.ravel())

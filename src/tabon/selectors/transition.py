@@ -1,9 +1,8 @@
 """How far a draft's transition is from those of the bank: the paper's method (eq. 8-10), and both ways.
 
-The novelty of eq. 3 is zero for a draft that only drops sentences. In `two-sided` the
-transition is the pair of T(A, B), what is new beside the prior, and T(B, A),
-what of the prior is no longer there: one vector of twice the dimension, divided
-by its own norm. It is zero only when each side's sentences occur on the other.
+In `two-sided` the transition is the pair of T(A, B), what is new beside the prior, and T(B, A), what of
+the prior is no longer there: one vector of twice the dimension, divided by its own norm
+(docs/decisions/two-sided-transition.md).
 """
 
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from tabon._internal.registry import check_name
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
-from tabon.method.distances import DISTANCES, get_distance, novelty, transition
+from tabon.method.distances import DISTANCES, novelty, transition
 from tabon.method.nearest import (
     AGGREGATES,
     ZERO_POLICIES,
@@ -29,7 +28,7 @@ from tabon.method.nearest import (
 )
 from tabon.method.selection import WORST, Neighbour
 from tabon.method.sentence_sets import Ids, RaggedSets
-from tabon.method.transitions import Transitions, directions_of, groups_of_one_shape, norms_of, transitions
+from tabon.method.transitions import Transitions, directions_of, groups_of_one_shape, norms_of
 from tabon.method.transport import SOLVER
 from tabon.selectors.scorer import Batch, Distances, Scores
 from tabon.text.reports import SECTIONS, Section
@@ -117,21 +116,12 @@ class Transition(Nearest):
     def score(self, batch: Batch, section: Section) -> Scores:
         """Return each draft's bank distance (eq. 8-10)."""
         rows = batch.comparable(section)
-        [moves] = transitions(
-            [get_distance(self.distance)],
-            batch.table.vectors,
-            prior=batch.prior_sets[section].take(batch.owner[rows]),
-            current=batch.draft_sets[section].take(rows),
-        )
+        moves = batch.transitions(section, rows, self.distance)
         return self.scores(self.bank.section(section, self.distance), batch, rows, moves)
 
 
 def load(bank: TransitionBank, variant: str) -> Transition:
-    """Return the method of DISTANCE/AGGREGATE; novelty/min where nothing is named.
-
-    Raises:
-        BadInputError: a section's bank is smaller than the k of `knn`.
-    """
+    """Return the method of DISTANCE/AGGREGATE; novelty/min if nothing is named."""
     distance, _, aggregate = variant.partition("/")
     named = {"distance": distance, "aggregate": aggregate}
     return Transition(bank, **{name: value for name, value in named.items() if value})  # type: ignore[arg-type]
@@ -186,11 +176,7 @@ class TwoSided(Nearest):
 
 
 def two_sided(bank: TransitionBank, variant: str) -> TwoSided:
-    """Return the two-sided method under `min` or `knn`; min where nothing is named.
-
-    Raises:
-        BadInputError: a section's bank is smaller than the k of `knn`.
-    """
+    """Return the two-sided method under `min` or `knn`; min if nothing is named."""
     return TwoSided(bank, aggregate=variant or "min")  # type: ignore[arg-type]  # checked there
 
 

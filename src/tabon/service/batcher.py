@@ -1,10 +1,8 @@
 """One worker, one bounded queue: requests that come together are answered together.
 
-The worker takes what waits (up to a number of queries and a bound on their
-time and memory), answers the queries with one call and hands each its own
-result. A query that fails does not fail the others. While a heavy query waits,
-every second batch takes the oldest queries and the others take the lightest: heavy
-ones cannot keep the worker from small ones, nor the other way round.
+The worker answers what waits (up to a number of queries and a bound on their time and memory) with one
+call. A query that fails does not fail the others. While a heavy query waits, every second batch takes
+the oldest queries and the others take the lightest: neither kind can keep the worker from the other.
 """
 
 import logging

@@ -1,9 +1,7 @@
 """The explorer's routes: the page's own files, the list of studies, one study and its image.
 
-Studies are worked out when they are asked for, one at a time on a thread of
-their own, with a selector of their own (see `explorer_of`): neither the event
-loop nor the worker of the other routes waits for them. What was asked for
-last is kept as bytes.
+Studies are worked out when they are asked for, one at a time on a thread and with a selector of their
+own (see `explorer_of`): neither the event loop nor the other routes' worker waits for them.
 """
 
 import asyncio

@@ -43,10 +43,9 @@ def watched_protocol(  # noqa: C901  # a class, whose base is imported here
 ) -> "type[H11Protocol]":
     """Return uvicorn's HTTP/1.1, which closes connections whose client neither sends a head nor reads.
 
-    Where two looks at a connection find it waiting for its client, with nothing sent, nothing read and
-    no new request between them, it is cut off. A body that does not arrive is the guard's. Where there
-    are `most` connections already, a new one takes the place of the one that has waited for its client
-    longest; where none waits it is cut off.
+    A connection that two looks find waiting for its client, with nothing sent, read or asked between them,
+    is cut off. A body that does not arrive is the guard's. If there are `most` connections already, a new
+    one takes the place of the one that has waited for its client longest; if none waits it is cut off.
     """
     require("uvicorn", extra="service", feature="the HTTP service")
     import h11

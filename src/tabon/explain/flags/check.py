@@ -98,14 +98,8 @@ def draft_flags(
 ) -> tuple[Flag, ...]:
     """Find what a reader of this draft should look at, in the order of `FLAG_KINDS`.
 
-    Args:
-        prior: the report of the visit before; not looked at without `has_prior`.
-        draft: the draft to judge.
-        drafts: all drafts of the visit; this one may be among them.
-        has_prior: whether there was a visit before.
-
-    Returns:
-        The flags. Of an empty draft nothing is said but that, and that it chats.
+    `drafts` are all drafts of the visit; this one may be among them. Without `has_prior` (there was no
+    visit before) the prior is not looked at. Of an empty draft only that is said, and that it chats.
 
     >>> prior = Report("Right pleural effusion. Scoliosis.")
     >>> flags = draft_flags(prior, Report("Left pleural effusion."), [], has_prior=True)

@@ -1,12 +1,9 @@
 """Exact nearest sentence sets of a bank under any set distance.
 
 One float32 product gives each distance to all sets at once, or a lower bound of it. What can be among
-the k nearest is kept, with room for the product's rounding, and measured again (`distances`). So the
-result is that of measuring every set, bit for bit, whatever the blocks, the threads and the other sets
-asked for. Equal sets are searched once.
-
-The bank's sets are in order of length, longest first, and their sentences by position: the first of
-every set, the second of every set that has one, and so on. Folding values of
+the k nearest is measured again (`distances`), so the result is that of measuring every set, bit for bit.
+Equal sets are searched once. Sets are in order of length, longest first, and their sentences by
+position: the first of every set, the second of every set that has one, and so on. Folding values of
 sentences over the sets is then a few long vector operations.
 """
 
@@ -22,6 +19,7 @@ from tabon._internal.registry import check_name
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
 from tabon.method.distances import CLOSE
+from tabon.method.nearest import Neighbours
 from tabon.method.sentence_sets import Ids, RaggedSets
 from tabon.selectors.set_distances.distances import (
     GRID,
@@ -170,14 +168,6 @@ def _blocks(asked: RaggedSets) -> Iterator[Ids]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SetNeighbours:
-    """The k nearest sets of each set asked for, nearest first; ties by row number."""
-
-    distances: NDArray[np.float64]  # (asked, k), in [0, 1]
-    rows: Ids  # (asked, k)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class DistinctSets:
     """The distinct ones of many sentence sets, longest first, and the rows that share each."""
 
@@ -215,7 +205,7 @@ class SetIndex:
         """Count the sets, copies included."""
         return self._size
 
-    def search(self, vectors: Matrix, asked: RaggedSets, k: int) -> SetNeighbours:
+    def search(self, vectors: Matrix, asked: RaggedSets, k: int) -> Neighbours:
         """Return the k nearest sets of each set asked for, exactly.
 
         >>> vectors = np.eye(3, dtype=np.float32)
@@ -226,22 +216,17 @@ class SetIndex:
         if not 1 <= k <= self._size:
             raise BadInputError(f"k = {k} reports were asked for, the bank has {self._size}; lower k")
         distinct = DistinctSets.of(asked)
-        found = self._search_distinct(vectors, distinct.sets, k)
-        return SetNeighbours(found.distances[distinct.number], found.rows[distinct.number])
-
-    def _search_distinct(self, vectors: Matrix, asked: RaggedSets, k: int) -> SetNeighbours:
-        """Pre-select, measure again, sort by (distance, row), cut at k."""
-        kept = list(self._preselect(vectors, asked, k))
+        kept = list(self._preselect(vectors, distinct.sets, k))
         query = np.repeat(np.arange(len(kept)), [len(part) for part in kept])
         place = np.concatenate([np.empty(0, dtype=np.int64), *kept])
-        left, right = asked.take(query), self._bank.sets.take(place)
+        left, right = distinct.sets.take(query), self._bank.sets.take(place)
         distance = paired_distances(self._distance, vectors, left, self._vectors, right)
         copies = self._copies[place]
         query, distance, row = query.repeat(copies), distance.repeat(copies), self._bank.rows.take(place).ids
         order = np.lexsort((row, distance, query))
-        first = np.searchsorted(query[order], np.arange(len(asked)))
+        first = np.searchsorted(query[order], distinct.number)
         best = order[first[:, None] + np.arange(k)]
-        return SetNeighbours(distance[best], row[best])
+        return Neighbours(distance[best], row[best])
 
     def _preselect(self, vectors: Matrix, asked: RaggedSets, k: int) -> Iterator[Ids]:
         """Yield the distinct bank sets that can be among the k nearest, for each set asked for."""
@@ -257,9 +242,8 @@ class SetIndex:
     def _error(self, asked: RaggedSets) -> float:
         """Bound how far a distance by the product is from the one measured again.
 
-        The product of two unit rows of length d is off by d · 2⁻²⁴ at most, a cost by half of
-        that, and sums of n costs by n · 2⁻²⁴ more; `grid_cost` rounds, and takes costs under
-        CLOSE for 0. No set distance changes by more than the costs do.
+        The product of two unit rows of length d is off by d · 2⁻²⁴ at most, a cost by half of that, and sums
+        of n costs by n · 2⁻²⁴ more; `grid_cost` rounds, and takes costs under CLOSE for 0.
         """
         longest = int(max(self._layout.sets.lengths.max(initial=0), asked.lengths.max(initial=0)))
         return float(self._vectors.shape[1] + 2 * longest + 8) * 2.0**-24 + CLOSE + GRID
@@ -291,7 +275,7 @@ class SetIndex:
 
 
 def _as_compared(distance: str, vectors: Matrix, sets: RaggedSets) -> tuple[Matrix, RaggedSets]:
-    """Return the rows whose costs a distance needs: the sentences, or under `mean` one row a set."""
+    """Return the rows whose costs a distance needs: the sentences, or under `mean` one row per set."""
     if distance != "mean":
         return vectors, sets
     ends = np.arange(len(sets) + 1, dtype=np.int64)

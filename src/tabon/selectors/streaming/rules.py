@@ -1,12 +1,8 @@
 """When to stop which drafts: rules over the distances of beginnings, and the rounds in which they decide.
 
-A rule has decision points, in words or in sentences. At each it sees the distances of the
-drafts that are left (lower is better) and says which to stop. It never stops the last `keep`.
-
 A decision point is reached when every draft that is left has that many words (or
-sentences), or is whole with fewer. All are then compared by their first so many,
-so that nobody is judged by more text than the others. The drafts that are in the
-same section as most others take part; a section counts if all of them have begun
+sentences), or is whole with fewer. All are then compared by their first so many. The drafts that are
+in the same section as most others take part; a section counts if all of them have begun
 it. The others go on (one is still at its small talk, another begins with the
 impression). What was stopped still has a say in what the drafts agree on. What is
 decided depends on the texts alone, never on which of them arrived first.
@@ -133,7 +129,7 @@ class Decision:
     """What was decided at one point."""
 
     point: int  # words or sentences
-    words: int  # that the slowest draft needed: where all write at one pace, so many has each
+    words: int  # that the slowest draft needed, no fewer than at the last decision
     stopped: frozenset[int]
 
 
@@ -178,7 +174,9 @@ class Race:
         stopped = {draft: compared[draft] for draft in losers if not compared[draft].whole}
         self._round += 1
         self.stopped |= stopped
-        self.decisions.append(Decision(point, self._pace(prefixes), frozenset(stopped)))
+        before = self.decisions[-1].words if self.decisions else 0
+        slowest = max(before, *(prefix.words for prefix in prefixes.values()))
+        self.decisions.append(Decision(point, slowest, frozenset(stopped)))
         return frozenset(stopped)
 
     def query(self) -> Query:
@@ -201,11 +199,6 @@ class Race:
                     return None
                 found[number] = prefix
         return found
-
-    def _pace(self, prefixes: Mapping[int, Prefix]) -> int:
-        """Return the words that the slowest has, and no fewer than at the last decision."""
-        before = self.decisions[-1].words if self.decisions else 0
-        return max(before, *(prefix.words for prefix in prefixes.values()))
 
 
 def comparable(prefixes: Mapping[int, Prefix]) -> tuple[tuple[Section, ...], dict[int, Prefix]]:

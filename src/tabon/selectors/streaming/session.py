@@ -1,8 +1,7 @@
 """A streaming selector: text of drafts in, which of them to stop out, and in the end which to take.
 
-Finished drafts can be replayed as if they were being written: all drafts of a query write one word at
-a time, in step. Decisions do not depend on who is ahead, so many queries are decided together, and each
-gets what its own session would have said. Margins are calibrated on such drafts.
+Finished drafts can be replayed as if they were being written, one word at a time, in step: decisions do
+not depend on who is ahead, so each query gets what its own session would have said.
 """
 
 from collections.abc import Collection, Iterator, Sequence

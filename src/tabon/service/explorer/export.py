@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from tabon._internal.atomic_files import replacing
 from tabon.errors import BadInputError, TabonError
-from tabon.explain.explanation import SectionExplanation, TrainingChange
 from tabon.explain.flags import FLAG_KINDS
 from tabon.explain.text import flag_lines
 from tabon.service.explorer.studies import Note, Studies, Study, StudyDraft, StudyLine
@@ -104,8 +103,8 @@ def study_record(study: Study, image: str | None) -> Record:
         "drafts": [_draft_record(draft) for draft in study.drafts],
         "map": {
             section: {
-                "drafts": list(map(_place, placed.drafts)),
-                "nearest": list(map(_place, placed.nearest)),
+                "drafts": [point and list(point) for point in placed.drafts],
+                "nearest": [point and list(point) for point in placed.nearest],
             }
             for section, placed in study.places.items()
         },
@@ -142,33 +141,32 @@ def _draft_record(draft: StudyDraft) -> Record:
         "report": _report_record(draft.report),
         "score": _number(draft.score),
         "flags": [asdict(flag) for flag in draft.flags],
-        "alignment": {name: _alignment(part) for name, part in draft.explanation.sections.items()},
-        "nearest": {name: list(map(_change_record, found)) for name, found in draft.nearest.items()},
-    }
-
-
-def _alignment(part: SectionExplanation) -> list[Record]:
-    """Return the lines of an alignment, each with its share of the change."""
-    return [
-        {
-            "kind": pair.kind,
-            "prior": pair.prior,
-            "current": pair.current,
-            "distance": _number(pair.distance),
-            "share": _number(part.share_of(pair)),
-            "turned": list(pair.turned),
-        }
-        for pair in part.alignment
-    ]
-
-
-def _change_record(found: TrainingChange) -> Record:
-    """Return a training transition."""
-    return {
-        "id": found.id,
-        "distance": _number(found.distance),
-        "prior": list(found.prior),
-        "current": list(found.current),
+        "alignment": {
+            name: [
+                {
+                    "kind": pair.kind,
+                    "prior": pair.prior,
+                    "current": pair.current,
+                    "distance": _number(pair.distance),
+                    "share": _number(part.share_of(pair)),
+                    "turned": list(pair.turned),
+                }
+                for pair in part.alignment
+            ]
+            for name, part in draft.explanation.sections.items()
+        },
+        "nearest": {
+            name: [
+                {
+                    "id": one.id,
+                    "distance": _number(one.distance),
+                    "prior": list(one.prior),
+                    "current": list(one.current),
+                }
+                for one in found
+            ]
+            for name, found in draft.nearest.items()
+        },
     }
 
 
@@ -178,11 +176,6 @@ def _report_record(report: Report) -> Record:
         **{section: list(split_sentences(report.section(section))) for section in SECTIONS},
         "other": report.other,
     }
-
-
-def _place(point: tuple[float, float] | None) -> list[float] | None:
-    """Return a place on the map."""
-    return None if point is None else list(point)
 
 
 def _numbers(values: Mapping[Any, float | None]) -> Record:

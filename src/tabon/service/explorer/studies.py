@@ -127,12 +127,7 @@ class DraftScore:
 
 
 def score_named(name: str) -> DraftScore:
-    """Find the metric that has a score.
-
-    Raises:
-        UnknownNameError: none that needs no weights has it.
-        BadInputError: no metric is installed.
-    """
+    """Find the metric, of those that need no weights, that has a score."""
     metrics, missing = load_metrics(WEIGHTLESS, {})
     found = {score.name: metric for metric in metrics for score in metric.scores}
     if name in found:

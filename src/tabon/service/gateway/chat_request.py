@@ -3,7 +3,7 @@
 The prior is in the request, or in a prompt between the marks of ours (docs/reference/prompts.md).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -110,7 +110,8 @@ def _check_prompt(record: Mapping[str, Any]) -> None:
 def _query(record: Mapping[str, Any], own: Mapping[str, Any], limits: Limits) -> Query:
     """Return the query that the drafts will be put into, with the limits of the service."""
     prior = own.get("prior")
-    if "prior" not in own and (shown := prior_in_messages(record["messages"])) is not None:
+    users = [message.get("content") for message in record["messages"] if message["role"] == "user"]
+    if "prior" not in own and users and (shown := prior_in(text_of(users[-1]))) is not None:
         prior = {"findings": shown.findings, "impression": shown.impression}
     asked: dict[str, Any] = {"id": "gateway", "patient": own.get("patient"), "prior": prior, "candidates": []}
     try:
@@ -131,12 +132,6 @@ class Marks(NamedTuple):
 
     before: str
     after: str
-
-
-def prior_in_messages(messages: Sequence[Mapping[str, Any]]) -> Report | None:
-    """Return the prior that the last message of a user shows; None where it shows none."""
-    asked = [message for message in messages if message.get("role") == "user"]
-    return prior_in(text_of(asked[-1].get("content"))) if asked else None
 
 
 def prior_in(prompt: str) -> Report | None:
@@ -168,14 +163,12 @@ def known_marks() -> tuple[Marks, ...]:
     """
     prompts = [get_prompt(name) for name in PROMPTS]
     guarded_first = sorted((prompt for prompt in prompts if prompt.needs_prior), key=lambda one: one.profile)
-    return tuple(_marks_of(prompt.text) for prompt in guarded_first)
-
-
-def _marks_of(template: str) -> Marks:
-    """Return the lines around the placeholders."""
-    before, _, rest = template.partition("Findings: {prior_findings}")
-    after = rest.partition("{prior_impression}")[2]
-    return Marks(before.strip().rpartition("\n")[2], after.strip().partition("\n")[0])
+    found = []
+    for prompt in guarded_first:  # the lines around the placeholders
+        before, _, rest = prompt.text.partition("Findings: {prior_findings}")
+        after = rest.partition("{prior_impression}")[2]
+        found.append(Marks(before.strip().rpartition("\n")[2], after.strip().partition("\n")[0]))
+    return tuple(found)
 
 
 def _shown(text: str) -> Report:

@@ -40,9 +40,13 @@ async def choose(
     select: Select, limits: Limits, asked: ChatRequest, draft_set: DraftSet, pruner: Pruner | None = None
 ) -> Chosen:
     """Choose among the drafts that came."""
+
+    def queue_was_full(error: Exception) -> bool:  # a little later it may have room
+        return isinstance(error, ServiceError) and error.status == NO_ROOM
+
     query, too_long = await asyncio.to_thread(_query, asked.query, draft_set.drafts, limits)
     try:
-        selection = await retry(lambda _: select(query), QUEUE_IS_FULL, _may_help)
+        selection = await retry(lambda _: select(query), QUEUE_IS_FULL, queue_was_full)
     except ServiceError as error:
         raise as_gateway_error(error) from None
     rule = "" if pruner is None else f"|rule:{pruner.rule.name}|partial:same"
@@ -115,11 +119,6 @@ def _query(asked: Query, drafts: Iterable[Draft | None], limits: Limits) -> tupl
             return query, sorted(too_long)
 
 
-def _may_help(error: Exception) -> bool:
-    """Say whether the service's queue was full; a little later it may have room."""
-    return isinstance(error, ServiceError) and error.status == NO_ROOM
-
-
 def _flags(flags: Iterable[Note], draft_set: DraftSet, too_long: Iterable[int]) -> list[str]:
     """Say of a draft that did not come why, instead of which sections it lacks."""
     gone = {*draft_set.stopped, *draft_set.errors, *too_long}
@@ -168,11 +167,6 @@ def chunks(asked: ChatRequest, draft_set: DraftSet, chosen: Chosen) -> Iterator[
 def event(record: Mapping[str, Any]) -> bytes:
     """Write one event."""
     return b"data: " + json.dumps(record).encode() + b"\n\n"
-
-
-def error_event(error: GatewayError) -> bytes:
-    """Write the end of a stream that failed after it had begun."""
-    return event(error.record())
 
 
 def _returned(asked: ChatRequest, draft_set: DraftSet, chosen: Chosen) -> Iterator[Draft]:

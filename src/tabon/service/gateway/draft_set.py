@@ -1,7 +1,7 @@
 """N drafts for one request: one call if the upstream takes `n`, several calls if it does not.
 
-Weak drafts may be stopped while they are written (docs/guide/streaming.md): the rounds are those of
-`tabon.selectors.streaming`; what they compare goes through the service's worker like any other query.
+Weak drafts may be stopped while they are written (docs/guide/streaming.md); what is compared goes
+through the service's worker like any other query.
 """
 
 import asyncio

@@ -18,7 +18,7 @@ from tabon.service.gateway.completions import (
     choose,
     chunks,
     completion,
-    error_event,
+    event,
 )
 from tabon.service.gateway.draft_set import PATH, DraftSet, Gatherer, Pruner, cancelled
 from tabon.service.gateway.settings import GatewaySettings
@@ -147,10 +147,10 @@ class Gateway:
             for chunk in chunks(*task.result()):
                 yield chunk
         except ServiceError as error:
-            yield error_event(as_gateway_error(error))
+            yield event(as_gateway_error(error).record())
         except Exception as error:  # noqa: BLE001  # its message may hold text: only its kind is logged
             log.error("a stream failed: %s", type(error).__name__)  # noqa: TRY400
-            yield error_event(GatewayError(500, "the gateway failed"))
+            yield event(GatewayError(500, "the gateway failed").record())
         finally:
             task.cancel()
 

@@ -1,8 +1,7 @@
 """Calls to the upstream: one draft or several, with retries, within a deadline and a number of bytes.
 
-No message repeats what was sent or what the upstream said in prose: that may hold
-report text or a key. Of an upstream's error only a code that is listed here and the
-name of a parameter that was sent are passed on.
+No message repeats what was sent or what the upstream said in prose, which may hold report text or a
+key: of an upstream's error only a listed code and the name of a parameter that was sent are passed on.
 """
 
 import asyncio
@@ -61,14 +60,10 @@ def refused(
     own_key: bool,
     sent: Collection[str] = (),
 ) -> UpstreamError:
-    """Return what an upstream's error means.
+    """Return what an upstream's error means; its body may be any JSON.
 
-    Args:
-        status: of the upstream's answer.
-        headers: of it.
-        body: its JSON, whatever that is.
-        own_key: whether the key is the gateway's, so that the client can do nothing about it.
-        sent: names of the parameters of the request.
+    With `own_key` the key is the gateway's, so that the client can do nothing about it. `sent` are the
+    names of the parameters of the request.
     """
     codes = [code for code in error_codes(body) if code in CODES]
     wait = retry_after(headers, body)
