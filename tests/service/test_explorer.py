@@ -35,27 +35,25 @@ from tabon.explain.flags import FLAG_KINDS, draft_flags
 from tabon.method.bank import bank_transitions
 from tabon.reporting.transition_map import project
 from tabon.selectors.setup import SelectionSettings, make_selector, may_abstain
-from tabon.service.explorer import (
-    ExplorerSettings,
-    Page,
-    explorer_of,
-    overview_record,
-    study_record,
-    write_report,
-)
 from tabon.service.explorer.export import (
     SCRIPT_LINK,
+    Page,
     as_json,
     content_policy,
+    overview_record,
     read_page,
     read_scripts,
     report_parts,
+    study_record,
+    write_report,
 )
 from tabon.service.explorer.studies import (
     MAX_SIDE,
     MOST_STUDIES,
+    ExplorerSettings,
     ImageFolder,
     check_count,
+    explorer_of,
     open_folder,
     score_named,
 )

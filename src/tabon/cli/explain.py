@@ -22,7 +22,8 @@ from tabon.explain.explanation import NEIGHBOURS, explain_many
 from tabon.explain.text import explanations_text
 from tabon.method.bank import TransitionBank
 from tabon.selectors.setup import SelectionSettings, make_selector
-from tabon.service.explorer import ExplorerSettings, explorer_of, write_report
+from tabon.service.explorer.export import write_report
+from tabon.service.explorer.studies import ExplorerSettings, explorer_of
 from tabon.text.records import BadLine, Query, read_queries
 
 FEW, PAGEFUL = 5, 100  # queries that are explained on a terminal, and on a page, when none is named

@@ -24,12 +24,16 @@ from tabon.cli.shared_options import (
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
 from tabon.selectors.setup import SelectionSettings
-from tabon.service.explorer import MOST_STUDIES, ExplorerSettings, Studies, explorer_of, write_report
+from tabon.service.explorer.export import write_report
 from tabon.service.explorer.studies import (
     DEFAULT_SCORE,
+    MOST_STUDIES,
     NEIGHBOURS,
     DraftScore,
+    ExplorerSettings,
+    Studies,
     check_count,
+    explorer_of,
     open_folder,
     score_named,
 )

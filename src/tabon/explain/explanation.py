@@ -46,7 +46,7 @@ class TrainingChange:
 
     id: str
     distance: float
-    prior: Sentences = ()  # empty where the bank's text may not be shown
+    prior: Sentences = ()  # empty if the bank's text may not be shown
     current: Sentences = ()
     alignment: tuple[Aligned, ...] = ()
 
@@ -59,7 +59,7 @@ class SectionExplanation:
     current: Sentences
     alignment: tuple[Aligned, ...]
     shares: Shares | None = None  # None: no transition: the selector has none, a side is empty, or it is zero
-    distance: float | None = None  # to the bank; None where the section was not compared
+    distance: float | None = None  # to the bank; None if the section was not compared
     nearest: tuple[TrainingChange, ...] = ()
 
     def share_of(self, pair: Aligned) -> float | None:
@@ -86,7 +86,7 @@ class Explanation:
     """Why a draft was chosen, or not."""
 
     id: str
-    draft: int | None  # the one that is explained; None where none was chosen or asked for
+    draft: int | None  # the one that is explained; None if none was chosen or asked for
     selected: int | None
     num_candidates: int
     runner_up: int | None = None  # the second best
@@ -97,7 +97,7 @@ class Explanation:
     flags: tuple[Note | Flag, ...] = ()
     drafts: tuple[DraftDistances, ...] = ()  # nearest first
     sections: Mapping[Section, SectionExplanation] = field(default_factory=dict)
-    distance: str = ""  # whose transitions are shared out; empty where the selector has none
+    distance: str = ""  # whose transitions are shared out; empty if the selector has none
     signature: str = ""
     aligned_by: str = ""  # the encoder whose distances align the sentences
 
@@ -158,7 +158,7 @@ def explain_many(
 
 
 def shares(distance: Distance, *, prior: Rows, current: Rows) -> Shares | None:
-    """Return the share of each row in T(A, B); None where the transition is zero.
+    """Return the share of each row in T(A, B); None if the transition is zero.
 
     Rows are in canonical order, as everywhere (see `sentence_sets`).
 
@@ -191,7 +191,9 @@ class Explainer:
         """Put together what is known of one query of the batch, and of one of its drafts."""
         place = self.batch.places[number][-1]
         query, totals, best = self.batch.queries[place], selection.total_distances, selection.selected
-        lacks = [not any(part.has(j) for part in selection.sections.values()) for j in range(len(totals))]
+        lacks = [
+            not any(part.compared[j] for part in selection.sections.values()) for j in range(len(totals))
+        ]
         ranked = sorted(range(len(totals)), key=lambda j: (lacks[j], totals[j]))  # as they would be chosen
         others = [j for j in ranked if j != best and not lacks[j]]
         warnings = () if draft is None else query_flags(query, draft)
@@ -222,7 +224,7 @@ class Explainer:
             prior = self.batch.prior_sets[name].as_written(place)
             current = self.batch.draft_sets[name].as_written(row)
             part = selection.sections.get(name)
-            compared = part if part is not None and part.has(draft) else None
+            compared = part if part is not None and part.compared[draft] else None
             near = () if compared is None else compared.nearest[draft][: self.neighbours]
             if len(prior) or len(current):
                 yield (
@@ -293,7 +295,7 @@ def _draft_distances(selection: Selection, draft: int) -> DraftDistances:
         draft=draft,
         total=selection.total_distances[draft],
         sections={name: part.distances[draft] for name, part in sections.items()},
-        lacks=tuple(name for name, part in sections.items() if not part.has(draft)),
+        lacks=tuple(name for name, part in sections.items() if not part.compared[draft]),
         parts={
             name: {part: values[draft] for part, values in found.parts.items()}
             for name, found in sections.items()

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from textwrap import wrap
-from types import MappingProxyType
 
 from tabon.explain.alignment import Aligned, Kind
 from tabon.explain.explanation import DraftDistances, Explanation, SectionExplanation, TrainingChange
@@ -12,16 +11,14 @@ from tabon.method.selection import ABSTENTIONS, Note
 
 WIDTH = 80
 RESEARCH_USE = "Research use only; not a medical device."
-MARKS: Mapping[Kind, str] = MappingProxyType({"same": "=", "reworded": "~", "new": "+", "dropped": "-"})
-FLAGS: Mapping[str, str] = MappingProxyType(
-    {  # kind of flag: what it says of a section and of the reports concerned
-        "prior-lacks": "the prior has no {section}; it is left out",
-        "bank-lacks": "the bank has no {section}; it is left out",
-        "draft-lacks": "no {section} in {reports}",
-        "no-change": "no change of the {section} in {reports}",
-        "long-section": "{section} longer than any real one in {reports}",
-    }
-)
+MARKS: Mapping[Kind, str] = {"same": "=", "reworded": "~", "new": "+", "dropped": "-"}
+FLAGS: Mapping[str, str] = {  # kind of flag: what it says of a section and of the reports concerned
+    "prior-lacks": "the prior has no {section}; it is left out",
+    "bank-lacks": "the bank has no {section}; it is left out",
+    "draft-lacks": "no {section} in {reports}",
+    "no-change": "no change of the {section} in {reports}",
+    "long-section": "{section} longer than any real one in {reports}",
+}
 
 
 def explanations_text(explanations: Sequence[Explanation]) -> str:
@@ -91,7 +88,7 @@ def flag_lines(flags: Iterable[Note | Flag]) -> tuple[str, ...]:
 
 
 def why_no_shares(explanation: Explanation, section: SectionExplanation) -> str:
-    """Say why a section has no shares; nothing where it has, or where the selector never has."""
+    """Say why a section has no shares; nothing if it has, or where the selector never has."""
     if not explanation.distance or section.shares is not None:
         return ""
     if not section.prior:
@@ -102,7 +99,7 @@ def why_no_shares(explanation: Explanation, section: SectionExplanation) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Write a share with its sign; nothing where there is none.
+    """Write a share with its sign; nothing if there is none.
 
     >>> percent(0.4996), percent(-0.0001), percent(None)
     ('+50%', '0%', '')
@@ -113,7 +110,7 @@ def percent(share: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """Write a distance; a dash where there is none."""
+    """Write a distance; a dash if there is none."""
     return "-" if value is None else f"{value:.4f}"
 
 

@@ -127,7 +127,7 @@ class TransitionBank:
         }
 
     def name_under(self, distance: str) -> str:
-        """Return what a signature calls this bank: its sum, and how it is searched where that may matter."""
+        """Return what a signature calls this bank: its sum, and how it is searched if that may matter."""
         searches = {self.section(section, distance).search for section in SECTIONS} - {EXACT}
         return "+".join([self.sha256[:12], *sorted(searches)])
 

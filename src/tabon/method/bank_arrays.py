@@ -13,7 +13,6 @@ from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, cast, overload
 
 import numpy as np
@@ -57,23 +56,21 @@ FACTS: Pattern = {
         )
     ),
 }
-PARTS: Parts = MappingProxyType(
-    {
-        "vectors": ("<f4", ("sentences", "dimension")),
-        "sentences": ("|u1", ("bytes of sentences",)),
-        "provenance": ("|u1", ("bytes of provenance",)),
-        "provenance.offsets": ("<i8", ("transitions + 1",)),
-        "patients": ("<u8", ("patients",)),
-        **{f"{side}.ids": ("<i4", (side,)) for side in SIDES},
-        **{f"{side}.offsets": ("<i8", ("transitions + 1",)) for side in SIDES},
-        **{f"{side}.written": ("<i4", (side,)) for side in SIDES},
-    }
-)
+PARTS: Parts = {
+    "vectors": ("<f4", ("sentences", "dimension")),
+    "sentences": ("|u1", ("bytes of sentences",)),
+    "provenance": ("|u1", ("bytes of provenance",)),
+    "provenance.offsets": ("<i8", ("transitions + 1",)),
+    "patients": ("<u8", ("patients",)),
+    **{f"{side}.ids": ("<i4", (side,)) for side in SIDES},
+    **{f"{side}.offsets": ("<i8", ("transitions + 1",)) for side in SIDES},
+    **{f"{side}.written": ("<i4", (side,)) for side in SIDES},
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetPairs:
-    """The prior and current sentence sets of one section; empty where a report lacks it."""
+    """The prior and current sentence sets of one section; empty if a report lacks it."""
 
     prior: RaggedSets
     current: RaggedSets
@@ -274,7 +271,7 @@ def check_bank(file: BankFile, *, contents: bool) -> None:
     sizes, arrays = check_parts(file, PARTS, BANK), file.arrays
     lines, offsets, hashes = arrays["provenance"], arrays["provenance.offsets"], arrays["patients"]
     sides = {side: side_from(file, side) for side in SIDES}
-    checks = {  # what is wrong where it does not hold
+    checks = {  # what is wrong if it does not hold
         "its vectors have another dimension than its encoder": sizes["dimension"]
         == file.facts["fingerprint"]["dimension"],
         "its provenance is not one line for each transition": sizes["transitions"] > 0

@@ -32,7 +32,7 @@ CHUNK = 1 << 24  # bytes that are summed or written at once
 DTYPES = frozenset({"<f2", "<f4", "<i4", "<i8", "<u8", "|u1"})
 MOST_AXES = 3  # of one array
 MOST_NUMBERS = 1 << 56  # of one array, empty sides counted as 1
-HELD = 1 << 31  # bytes of a file that is held in memory where that is asked for; a larger one is mapped
+HELD = 1 << 31  # bytes of a file that is held in memory if that is asked for; a larger one is mapped
 
 Arrays = Mapping[str, NDArray[Any]]
 Test = Callable[[Any], bool]
@@ -150,7 +150,7 @@ HEADER: Pattern = {
 
 
 def misfit(value: object, pattern: Pattern, place: str) -> str | None:
-    """Return the place where a JSON value is not what a pattern asks for; None where it fits.
+    """Return the place where a JSON value is not what a pattern asks for; None if it fits.
 
     >>> misfit({"a": [1, -1]}, {"a": [is_count]}, "facts")
     'facts.a[1]'
@@ -309,7 +309,7 @@ def _read_head(path: Path, data: NDArray[np.uint8], kind: FileKind) -> tuple[dic
 
 
 def parsed(data: bytes) -> object:
-    """Return the value of some JSON; None where it is no JSON, or nested too deeply."""
+    """Return the value of some JSON; None if it is no JSON, or nested too deeply."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):

@@ -13,7 +13,6 @@ If a transition is zero the cosine of eq. 9 is 0/0, and a named policy decides:
 
 import sys
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
@@ -31,6 +30,9 @@ QUERY_BLOCK = 256
 FOLD = 32  # columns in a group
 PAIRS_AT_ONCE = 2048
 CLOSE = 1.0 - 1e-5  # two rows of a smaller cosine are not equal
+_ALONE = (
+    Lock()
+)  # the limit of BLAS is the process's: two searches at once would restore it in the wrong order
 ABSENT = np.float32(-3.0)  # less than any cosine
 ZeroPolicy = Literal["neutral", "match", "farthest"]
 Aggregate = Literal["min", "knn"]
@@ -104,7 +106,12 @@ class ExactIndex:
             block = slice(start, start + self.block)
             distances[block], rows[block] = self._search_block(queries[block], k)
 
-        _each(fill, range(0, len(queries), self.block), self.most_workers)
+        starts, workers = range(0, len(queries), self.block), min(self.most_workers, blas_threads())
+        if len(starts) <= 1 or workers == 1:
+            deque(map(fill, starts), maxlen=0)
+        else:  # one block per core, rather than one product over all cores
+            with _ALONE, blas().limit(limits=1), ThreadPoolExecutor(workers) as pool:
+                deque(pool.map(fill, starts), maxlen=0)
         return Neighbours(distances, rows)
 
     def _search_block(self, queries: Matrix, k: int) -> tuple[NDArray[np.float64], Ids]:
@@ -162,19 +169,6 @@ def distinct_rows(rows: Matrix) -> tuple[Ids, Ids, Ids]:
     return copies[starts[:-1]], copies, starts
 
 
-_ALONE = Lock()  # the limit below is the process's: two searches at once would restore it in the wrong order
-
-
-def _each(work: Callable[[int], None], starts: range, most: int) -> None:
-    """Do the work of each block: one block a core, rather than one product over all cores."""
-    workers = min(most, blas_threads())
-    if len(starts) <= 1 or workers == 1:
-        deque(map(work, starts), maxlen=0)
-        return
-    with _ALONE, blas().limit(limits=1), ThreadPoolExecutor(workers) as pool:
-        deque(pool.map(work, starts), maxlen=0)
-
-
 def pair_distances(queries: Matrix, rows: Matrix, query: Ids, row: Ids) -> NDArray[np.float64]:
     """½(1 - cosine) of each (query, row) pair (eq. 9), each summed in the same fixed order.
 
@@ -196,7 +190,7 @@ def pair_distances(queries: Matrix, rows: Matrix, query: Ids, row: Ids) -> NDArr
 class SectionBank:
     """One section's bank under one distance, ready to be searched."""
 
-    index: Index | None  # over the rows that have a direction; None where none has
+    index: Index | None  # over the rows that have a direction; None if none has
     rows: Ids  # bank row of each index row
     zero_rows: Ids  # bank rows whose transition is zero
     search: str = EXACT  # how distances are found, where that may change them

@@ -69,13 +69,9 @@ class SectionDistances:
     """One section's bank distances 𝔇_S, one for each draft."""
 
     distances: tuple[float, ...]
-    nearest: tuple[tuple[Neighbour, ...], ...]  # empty where the draft lacks the section
+    nearest: tuple[tuple[Neighbour, ...], ...]  # empty if the draft lacks the section
     parts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)  # what a distance is made of
     compared: tuple[bool, ...]  # which drafts could be compared
-
-    def has(self, draft: int) -> bool:
-        """Whether a draft could be compared here."""
-        return self.compared[draft]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +81,11 @@ class Selection:
     selected: int | None
     total_distances: tuple[float, ...] = ()  # 𝔇(ŷ) of each draft, eq. 11; lower is better
     sections: Mapping[Section, SectionDistances] = field(default_factory=dict)
-    margin: float | None = None  # to the second best; None where there is no second
+    margin: float | None = None  # to the second best; None if there is no second
     tied: bool = False
     flags: tuple[Note, ...] = ()
     abstained: str | None = None  # a key of ABSTENTIONS
-    p: float | None = None  # how usual the pick is among calibration cases; None where nothing was calibrated
+    p: float | None = None  # how usual the pick is among calibration cases; None if nothing was calibrated
     signature: str = ""
 
     def as_record(self, query_id: str) -> dict[str, Any]:
@@ -136,7 +132,7 @@ def select(
     1
     """
     totals = np.array(total_distances(list(sections.values())))
-    eligible = [j for j in range(len(totals)) if any(part.has(j) for part in sections.values())]
+    eligible = [j for j in range(len(totals)) if any(part.compared[j] for part in sections.values())]
     if not eligible:
         return Selection(selected=None, flags=flags, abstained="nothing-to-compare", signature=signature)
     ranked = sorted(eligible, key=totals.__getitem__)  # stable: the earliest of equals

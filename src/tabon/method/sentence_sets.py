@@ -36,7 +36,7 @@ class RaggedSets:
 
     ids: Ids  # row numbers of a sentence table, ascending inside each set
     offsets: Ids  # set i is ids[offsets[i] : offsets[i + 1]]
-    written: Ids | None = None  # the same rows in the order of the report, where that is known
+    written: Ids | None = None  # the same rows in the order of the report, if that is known
 
     @classmethod
     def of(cls, sets: Sequence[Sequence[int]]) -> "RaggedSets":
@@ -70,7 +70,7 @@ class RaggedSets:
         return RaggedSets(self.ids[places], offsets, written)
 
     def as_written(self, index: int) -> Ids:
-        """Return the ids of one set in the order of the report; in canonical order where it is not known."""
+        """Return the ids of one set in the order of the report; in canonical order if it is not known."""
         ids = self.ids if self.written is None else self.written
         return ids[self.offsets[index] : self.offsets[index + 1]]
 

@@ -5,7 +5,7 @@ processor's cache. If there is much to do, stacks are shared out among threads; 
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -71,7 +71,12 @@ def transitions(
     numbers = (len(prior.ids) + len(current.ids)) * dimension
     workers = 1 if numbers < THREADED_NUMBERS else _cores()
     at_once = STACK_NUMBERS if workers == 1 else THREAD_STACK_NUMBERS
-    _each(fill, groups_of_one_shape(prior.lengths, current.lengths, dimension, at_once), workers)
+    stacks = groups_of_one_shape(prior.lengths, current.lengths, dimension, at_once)
+    if workers == 1:
+        deque(map(fill, stacks), maxlen=0)
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            deque(pool.map(fill, stacks), maxlen=0)
     return [Transitions(*pair) for pair in zip(directions, zero, strict=True)]
 
 
@@ -85,15 +90,6 @@ class _Workspace(local):
             held = self.__dict__[name] = np.empty(prod(shape), dtype=np.float32)
         found: Matrix = held[: prod(shape)].reshape(shape)
         return found
-
-
-def _each(work: Callable[[Shaped], None], stacks: Iterator[Shaped], workers: int) -> None:
-    """Do the work of each stack, in threads where there are several workers."""
-    if workers == 1:
-        deque(map(work, stacks), maxlen=0)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        deque(pool.map(work, stacks), maxlen=0)
 
 
 @cache

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +20,6 @@ TWO = 2
 COUNTED = {(3, 3), (3, 4), (3, 6), (4, 4), (5, 5)}  # shapes with so few vertices that all are tried
 MANY = 100  # in smaller stacks the solver is done before the vertices are listed
 CLEAR = 1e-9  # a gap between costs that no rounding can close
-
-
-@cache
-def _network_simplex() -> Any:  # noqa: ANN401  # a compiled function
-    """Return POT's compiled solver: `ot.emd` without its checks, which cost ten times the solving."""
-    return require("ot.lp.emd_wrap", extra="all", feature="the transport solver POT").emd_c
 
 
 def optimal_plans(cost: Stack) -> Stack:
@@ -117,10 +110,13 @@ def _one_more_cell(plan: Plan, n: int, m: int) -> Iterator[Plan]:
 
 
 def _solve(matrices: Stack, flows: Stack, which: NDArray[np.int64]) -> None:
-    """Fill in the whole-number flows of the matrices named, by the network simplex."""
+    """Fill in the whole-number flows of the matrices named, by POT's compiled network simplex.
+
+    That is `ot.emd` without its checks, which cost ten times the solving.
+    """
     n, m = matrices.shape[1:]
     leaving, arriving = np.full(n, float(m)), np.full(m, float(n))
-    solve = _network_simplex()
+    solve = require("ot.lp.emd_wrap", extra="all", feature="the transport solver POT").emd_c
     for number, matrix in zip(which.tolist(), matrices[which], strict=True):
         flows[number], _, _, _, code = solve(leaving, arriving, matrix, MAX_PIVOTS, 1)
         if code != OPTIMAL:

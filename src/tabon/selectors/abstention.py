@@ -7,7 +7,6 @@ implausible the picks were for queries of the same generator with the same numbe
 """
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -95,7 +94,7 @@ class Calibration:
     distances: Mapping[str, tuple[float, ...]]
 
     def p(self, selections: Sequence[Selection]) -> Array:
-        """Return the p-value of each pick; NaN where nothing was chosen or compared before."""
+        """Return the p-value of each pick; NaN if nothing was chosen or compared before."""
         values = np.full(len(selections), np.nan)
         for row, selection in enumerate(selections):
             if selection.selected is None:
@@ -109,7 +108,9 @@ class Calibration:
             bank = self.source == "bank"
             usual = self.distances.get(sections_of(selection) if bank else kind_of(selection), ())
             if usual:
-                found = conformal_p(np.array([pick_distance(selection)]), np.array(usual))
+                found = conformal_p(
+                    np.array([selection.total_distances[selection.selected]]), np.array(usual)
+                )
                 values[row] = best_of_p(found, np.array([drafts_of(selection)]))[0] if bank else found[0]
         return values
 
@@ -122,7 +123,7 @@ def sections_of(selection: Selection) -> str:
 def drafts_of(selection: Selection) -> int:
     """Count the drafts that could be chosen: the pick is the best of so many."""
     return sum(
-        any(part.has(draft) for part in selection.sections.values())
+        any(part.compared[draft] for part in selection.sections.values())
         for draft in range(len(selection.total_distances))
     )
 
@@ -132,15 +133,8 @@ def kind_of(selection: Selection) -> str:
     return f"{sections_of(selection)}, best of {drafts_of(selection)}"
 
 
-def pick_distance(selection: Selection) -> float:
-    """Return the total distance of the pick."""
-    if selection.selected is None:
-        raise BadInputError("nothing was chosen; there is no distance")
-    return selection.total_distances[selection.selected]
-
-
 def abstaining(selections: Sequence[Selection], calibration: Calibration, rate: float) -> list[Selection]:
-    """Give every pick its p, and choose nothing where it is at most `rate`."""
+    """Give every pick its p, and choose nothing if it is at most `rate`."""
     if not 0 <= rate < 1:
         raise BadInputError(f"the abstention rate is {rate}; give a number from 0 to below 1")
     most = max(map(len, calibration.distances.values()), default=0)
@@ -165,7 +159,8 @@ def from_queries(selections: Sequence[Selection]) -> Calibration:
     usual: dict[str, list[float]] = {}
     for selection in selections:
         if selection.selected is not None:
-            usual.setdefault(kind_of(selection), []).append(pick_distance(selection))
+            distance = selection.total_distances[selection.selected]
+            usual.setdefault(kind_of(selection), []).append(distance)
     return Calibration(
         source="queries",
         signature=signatures.pop(),
@@ -199,13 +194,19 @@ def from_bank(selector: Selector) -> Calibration:
 
 
 def _leave_patient_out(bank: TransitionBank, scorer: Transition, section: Section) -> Array:
-    """Return each bank row's distance to the rows of other patients; NaN where there are too few."""
+    """Return each bank row's distance to the rows of other patients; NaN if there are too few."""
     part = bank.section(section, scorer.distance)
     distances = np.full(len(bank), np.nan)
     if len(part) == 0:
         return distances
-    patients, k = _patients(bank), 1 if scorer.aggregate == "min" else scorer.num_neighbours
-    most = max(Counter(patients.tolist()).values())
+    names = [  # a row without a patient is a patient of its own
+        f"patient:{facts['patient']}" if facts.get("patient") is not None else f"row:{row}"
+        for row, facts in enumerate(bank.provenance)
+    ]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    patients = np.array([numbers[name] for name in names])
+    k = 1 if scorer.aggregate == "min" else scorer.num_neighbours
+    most = int(np.bincount(patients).max())
     rows = np.concatenate([part.rows, part.zero_rows])
     found = bank_neighbours(_moves_of(part), part, min(k + most, len(part)), scorer.zero)
     for place, row in enumerate(rows.tolist()):
@@ -226,16 +227,6 @@ def _moves_of(part: SectionBank) -> Transitions:
     still = np.zeros((len(part.zero_rows), moving.shape[1]), dtype=np.float32)
     zero = np.arange(len(part)) >= len(moving)
     return Transitions(np.concatenate([moving, still]), zero)
-
-
-def _patients(bank: TransitionBank) -> NDArray[np.intp]:
-    """Number the patients of the bank's rows; a row without one stands for itself."""
-    numbers: dict[str, int] = {}
-    names = [
-        f"patient:{facts['patient']}" if facts.get("patient") is not None else f"row:{row}"
-        for row, facts in enumerate(bank.provenance)
-    ]
-    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)
 
 
 def write_calibration(path: Path, calibration: Calibration) -> None:

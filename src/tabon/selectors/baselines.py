@@ -122,7 +122,7 @@ def _log_probabilities(query: Query) -> Distances:
 
 
 def _number(facts: Mapping[str, Any], keys: tuple[str, ...]) -> float:
-    """Return the first of these facts that is a number; NaN where none is."""
+    """Return the first of these facts that is a number; NaN if none is."""
     for key in keys:
         value = facts.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):

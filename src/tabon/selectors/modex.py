@@ -146,7 +146,7 @@ def fiedler_vector(graph: Graph) -> NDArray[np.float64]:
 
 
 def conductance(graph: Graph, side: NDArray[np.bool_]) -> float:
-    """Return the weight across a cut over the smaller of the volumes; 0 where that is 0.
+    """Return the weight across a cut over the smaller of the volumes; 0 if that is 0.
 
     >>> conductance(np.array([[0.0, 2.0], [2.0, 0.0]]), np.array([True, False]))
     1.0

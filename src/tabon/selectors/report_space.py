@@ -79,7 +79,7 @@ class ReportSpace:
 
     @cached_property
     def _indexes(self) -> Mapping[Section, SetIndex | None]:
-        """Return each section's training reports, laid out once; None where no report has the section."""
+        """Return each section's training reports, laid out once; None if no report has the section."""
         sets = {name: self.bank.pairs[name].current.take(self._rows(name)) for name in SECTIONS}
         vectors = self.bank.table.vectors
         return {

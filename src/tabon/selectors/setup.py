@@ -132,7 +132,7 @@ def answer(selector: AnySelector, batch: Sequence[Query | BadLine]) -> Answered:
 
 
 def _answers(selector: AnySelector, queries: list[Query]) -> Iterator[tuple[Query, Selection | Exception]]:
-    """Answer a batch at once; where that fails, one by one, so that one query cannot stop the others."""
+    """Answer a batch at once; if that fails, one by one, so that one query cannot stop the others."""
     try:
         selections = selector.select_many(queries)
     except (EncoderError, TransportError) as error:

@@ -64,7 +64,7 @@ class Consensus(TextScorer):
     uses_prior = False
 
     def score(self, batch: Batch, section: Section) -> Scores:
-        """Return each draft's mean distance to the others; 0 where it has no others to disagree with.
+        """Return each draft's mean distance to the others; 0 if it has no others to disagree with.
 
         The part `agreement` is 1 - the distance; a draft alone has none.
         """
@@ -86,7 +86,7 @@ class Consensus(TextScorer):
 
 
 def consensus(_: TransitionBank, variant: str) -> Consensus:
-    """Return the consensus under a set distance or a score; Chamfer where none is named."""
+    """Return the consensus under a set distance or a score; Chamfer if none is named."""
     return Consensus(load_distance(variant or DEFAULT))
 
 
@@ -145,7 +145,7 @@ class NearestPrior(TextScorer):
 
 
 def nearest_prior(_: TransitionBank, variant: str) -> NearestPrior:
-    """Return the nearest prior under a set distance or a score; Chamfer where none is named."""
+    """Return the nearest prior under a set distance or a score; Chamfer if none is named."""
     return NearestPrior(load_distance(variant or DEFAULT))
 
 
@@ -206,7 +206,7 @@ class NextVisit(TextScorer):
 
     @cached_property
     def _banks(self) -> Mapping[Section, _NextVisits | None]:
-        """Return each section's bank; None where no transition has it on both sides."""
+        """Return each section's bank; None if no transition has it on both sides."""
         banks: dict[Section, _NextVisits | None] = dict.fromkeys(SECTIONS)
         for section, pairs in self.bank.pairs.items():
             present = pairs.present()
@@ -218,5 +218,5 @@ class NextVisit(TextScorer):
 
 
 def next_visit(bank: TransitionBank, variant: str) -> NextVisit:
-    """Return the next visit under a set distance or a score; Chamfer where none is named."""
+    """Return the next visit under a set distance or a score; Chamfer if none is named."""
     return NextVisit(bank, load_distance(variant or DEFAULT))

@@ -127,15 +127,6 @@ def load(bank: TransitionBank, variant: str) -> Transition:
     return Transition(bank, **{name: value for name, value in named.items() if value})  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TwoSidedTransitions:
-    """Directions of dimension 2d, and how long their two halves were before."""
-
-    moves: Transitions
-    new: Distances  # (pairs,)
-    dropped: Distances
-
-
 @dataclass(frozen=True)
 class TwoSided(Nearest):
     """Prefers the draft that adds and drops as drafts of the bank do; made by `load`."""
@@ -155,11 +146,11 @@ class TwoSided(Nearest):
         rows = batch.comparable(section)
         prior = batch.prior_sets[section].take(batch.owner[rows])
         current = batch.draft_sets[section].take(rows)
-        found = two_sided_transitions(batch.table.vectors, prior=prior, current=current)
-        new, dropped = np.full((2, len(batch.drafts)), np.nan)
-        new[rows], dropped[rows] = found.new, found.dropped
-        scores = self.scores(self._banks[section], batch, rows, found.moves)
-        return replace(scores, parts={"new": new, "dropped": dropped})
+        moves, lengths = two_sided_transitions(batch.table.vectors, prior=prior, current=current)
+        parts = np.full((2, len(batch.drafts)), np.nan)
+        parts[:, rows] = lengths
+        scores = self.scores(self._banks[section], batch, rows, moves)
+        return replace(scores, parts=dict(zip(("new", "dropped"), parts, strict=True)))
 
     @cached_property
     def _banks(self) -> Mapping[Section, SectionBank]:
@@ -169,7 +160,7 @@ class TwoSided(Nearest):
             pairs = self.bank.pairs[section]
             present = pairs.present()
             prior, current = pairs.prior.take(present), pairs.current.take(present)
-            moves = two_sided_transitions(self.bank.table.vectors, prior=prior, current=current).moves
+            moves, _ = two_sided_transitions(self.bank.table.vectors, prior=prior, current=current)
             index = None if moves.zero.all() else ExactIndex(moves.directions[~moves.zero])
             banks[section] = SectionBank(index, present[~moves.zero], present[moves.zero])
         return banks
@@ -180,8 +171,10 @@ def two_sided(bank: TransitionBank, variant: str) -> TwoSided:
     return TwoSided(bank, aggregate=variant or "min")  # type: ignore[arg-type]  # checked there
 
 
-def two_sided_transitions(vectors: Matrix, *, prior: RaggedSets, current: RaggedSets) -> TwoSidedTransitions:
-    """Return (T(A, B), T(B, A)) of each pair of sets, as one direction; no set may be empty."""
+def two_sided_transitions(
+    vectors: Matrix, *, prior: RaggedSets, current: RaggedSets
+) -> tuple[Transitions, Distances]:
+    """Return (T(A, B), T(B, A)) of each pair of sets as one direction, and the norms of both, (2, pairs)."""
     dimension = vectors.shape[1]
     directions = np.empty((len(prior), 2 * dimension), dtype=np.float32)
     zero = np.empty(len(prior), dtype=bool)
@@ -195,4 +188,4 @@ def two_sided_transitions(vectors: Matrix, *, prior: RaggedSets, current: Ragged
         lengths[:, pairs] = norms_of(halves).T
         whole = halves.reshape(len(pairs), 2 * dimension)
         directions[pairs], zero[pairs] = directions_of(whole, norms_of(whole))
-    return TwoSidedTransitions(Transitions(directions, zero), *lengths)
+    return Transitions(directions, zero), lengths

@@ -60,7 +60,7 @@ class Batcher(Generic[T, R]):
         self._thread.start()
 
     def submit(self, item: T, load: float = 0.0) -> "Future[R]":
-        """Put one item into the queue; refuse it where the queue is full or the service is ending."""
+        """Put one item into the queue; refuse it if the queue is full or the service is ending."""
         waiting: Waiting[T, R] = Waiting(item, load)
         with self._changed:
             if self._closed:
@@ -123,7 +123,7 @@ class Batcher(Generic[T, R]):
         return batch
 
     def _finish(self, batch: Sequence[Waiting[T, R]]) -> None:
-        """Answer a batch at once; where that fails, one by one."""
+        """Answer a batch at once; if that fails, one by one."""
         try:
             answers = list(zip(batch, self._answer([one.item for one in batch]), strict=True))
         except BaseException as error:  # noqa: BLE001  # whatever it is, the worker lives on

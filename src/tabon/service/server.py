@@ -8,7 +8,7 @@ import errno
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -60,8 +60,11 @@ def watched_protocol(  # noqa: C901  # a class, whose base is imported here
             self.access_log = False  # it would hold paths, and so text
             self.since = self.loop.time()
             self._look((None, -1))
-            if len(self.connections) > most:
-                _longest_silent(self.connections).transport.abort()
+            if len(self.connections) > most:  # one that was just made is silent too, so there is one
+                connections: set[Any] = self.connections
+                silent = (one for one in connections if one.waits() or one.cycle.more_body)
+                left = (one for one in silent if not one.transport.is_closing())
+                min(left, key=lambda one: one.since).transport.abort()
 
         def on_response_complete(self) -> None:
             """Note when it became the client's turn."""
@@ -69,7 +72,7 @@ def watched_protocol(  # noqa: C901  # a class, whose base is imported here
             super().on_response_complete()
 
         def send_400_response(self, msg: str) -> None:
-            """Refuse bytes that are no HTTP where nothing was answered yet, and end what the client asked."""
+            """Refuse bytes that are no HTTP if nothing was answered yet, and end what the client asked."""
             if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
                 super().send_400_response(msg)
             self.transport.close()
@@ -99,17 +102,8 @@ def watched_protocol(  # noqa: C901  # a class, whose base is imported here
     return WatchedProtocol
 
 
-def _longest_silent(connections: Iterable[Any]) -> Any:  # noqa: ANN401  # a WatchedProtocol
-    """Return the connection whose client has been silent longest; one that was just made is silent too.
-
-    Nothing is lost with it but an unfinished request: the client is to send a head or a body, or to read.
-    """
-    silent = (one for one in connections if one.waits() or one.cycle.more_body)
-    return min((one for one in silent if not one.transport.is_closing()), key=lambda one: one.since)
-
-
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, and the request's id where there is one."""
+    """One JSON object a line: time, level, logger, message, and the request's id if there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record; of an exception only its kind, since its message may hold text."""

@@ -106,7 +106,7 @@ def mean(left: Stack, right: Stack) -> Stack:
 
 
 def unit_mean(vectors: Stack) -> Stack:
-    """Return the direction of each set's mean embedding (..., d); zero where it has none."""
+    """Return the direction of each set's mean embedding (..., d); zero if it has none."""
     total: Stack = np.zeros((*vectors.shape[:-2], vectors.shape[-1]))
     for sentence in range(vectors.shape[-2]):  # a fixed order of additions, whatever the stack
         total += vectors[..., sentence, :]

@@ -283,7 +283,7 @@ def _as_compared(distance: str, vectors: Matrix, sets: RaggedSets) -> tuple[Matr
 
 
 def _kth(values: NDArray[np.floating], copies: Ids, k: int) -> float:
-    """Return the least value that k rows do not exceed; infinity where there are fewer rows.
+    """Return the least value that k rows do not exceed; infinity if there are fewer rows.
 
     >>> _kth(np.array([0.3, 0.1, 0.2]), np.array([1, 2, 1]), 2)
     0.1

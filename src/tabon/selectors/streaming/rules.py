@@ -152,7 +152,7 @@ class Race:
         return cls(bare, rule, [DraftText(rule.unit, most) for _ in range(num_candidates)])
 
     def due(self) -> Query | None:
-        """Return the beginnings that are to be compared now; None where there is nothing to decide yet."""
+        """Return the beginnings that are to be compared now; None if there is nothing to decide yet."""
         while self._round < len(self.rule.points):
             prefixes = self._prefixes()
             if prefixes is None:
@@ -190,7 +190,7 @@ class Race:
         return replace(self.asked, candidates=tuple(reports.get(place, Report()) for place in places))
 
     def _prefixes(self) -> dict[int, Prefix] | None:
-        """Return how the drafts that are left begin; None where one is not that far."""
+        """Return how the drafts that are left begin; None if one is not that far."""
         point, found = self.rule.points[self._round], {}
         for number, draft in enumerate(self.drafts):
             if number not in self.stopped:

@@ -4,7 +4,7 @@ Finished drafts can be replayed as if they were being written, one word at a tim
 not depend on who is ahead, so each query gets what its own session would have said.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,7 +28,7 @@ class StreamingSelector:
 
         Args:
             selector: chooses among the drafts that were finished.
-            partial: compares beginnings of drafts; the same selector where it is left out.
+            partial: compares beginnings of drafts; the same selector if it is left out.
             rule: says which beginnings are stopped.
         """
         self.selector, self.partial = selector, selector if partial is None else partial
@@ -155,20 +155,18 @@ def replay(
         for (race, _), selection in zip(due, selections, strict=True):
             race.decide(selection)
     final = streaming.selector.select_many([race.query() for race in races])
-    signature = streaming.signature
-    return [
-        Replayed(
-            selection=with_stopped(selection, race.stopped, signature),
-            stopped=frozenset(race.stopped),
-            written=tuple(_words(race)),
-            words=tuple(len(draft.text.split()) for draft in race.drafts),
-        )
-        for race, selection in zip(races, final, strict=True)
-    ]
+    found = []
+    for race, selection in zip(races, final, strict=True):
+        stops = {draft: made.words for made in race.decisions for draft in made.stopped}
+        words = tuple(len(draft.text.split()) for draft in race.drafts)
+        written = tuple(min(length, stops.get(draft, length)) for draft, length in enumerate(words))
+        chosen = with_stopped(selection, race.stopped, streaming.signature)
+        found.append(Replayed(chosen, frozenset(race.stopped), written, words))
+    return found
 
 
 def saved(replayed: Sequence[Replayed]) -> float:
-    """Return the share of all words that were not written; 0 where there are none."""
+    """Return the share of all words that were not written; 0 if there are none."""
     everything = sum(sum(one.words) for one in replayed)
     return 1 - sum(sum(one.written) for one in replayed) / everything if everything else 0.0
 
@@ -182,15 +180,7 @@ def written_race(rule: Rule, query: Query, texts: Sequence[str]) -> Race:
     return race
 
 
-def _words(race: Race) -> Iterator[int]:
-    """Yield the words that each draft wrote until it was stopped."""
-    stops = {draft: made.words for made in race.decisions for draft in made.stopped}
-    for number, draft in enumerate(race.drafts):
-        length = len(draft.text.split())
-        yield min(length, stops.get(number, length))
-
-
-def calibrated_margin(  # what is compared, on what, where
+def calibrated_margin(
     streaming: StreamingSelector,
     queries: Sequence[Query],
     texts: Sequence[Sequence[str]],
@@ -209,32 +199,23 @@ def calibrated_margin(  # what is compared, on what, where
     finals = streaming.selector.select_many(
         [written_race(streaming.rule, *one).query() for one in zip(queries, texts, strict=True)]
     )
-    picks = [selection.selected for selection in finals]
-    found = [_behind(streaming.partial, queries, texts, picks, Halving((point,), unit)) for point in points]
-    if not all(found):
-        raise BadInputError("nothing to compare at one of the points; give longer drafts or earlier points")
-    return Margin(
-        points, tuple(float(np.quantile(behind, 1 - lost, method="higher")) for behind in found), unit
-    )
-
-
-def _behind(
-    partial: AnySelector,
-    queries: Sequence[Query],
-    texts: Sequence[Sequence[str]],
-    picks: Sequence[int | None],
-    rule: Halving,
-) -> list[float]:
-    """Return how much worse than the best beginning the later pick's beginning was."""
-    asked, wanted = [], []
-    for query, drafts, pick in zip(queries, texts, picks, strict=True):
-        due = written_race(rule, query, drafts).due()
-        if due is not None and pick is not None:
-            asked.append(due)
-            wanted.append(pick)
-    selections = partial.select_many(asked)
-    return [
-        selection.total_distances[pick] - min(selection.total_distances)
-        for selection, pick in zip(selections, wanted, strict=True)
-        if selection.total_distances
-    ]
+    margins = []
+    for point in points:
+        rule = Halving((point,), unit)
+        begun = [
+            (due, final.selected)
+            for query, drafts, final in zip(queries, texts, finals, strict=True)
+            if (due := written_race(rule, query, drafts).due()) is not None and final.selected is not None
+        ]
+        selections = streaming.partial.select_many([due for due, _ in begun])
+        behind = [  # how much worse than the best beginning the later pick's beginning was
+            selection.total_distances[pick] - min(selection.total_distances)
+            for selection, (_, pick) in zip(selections, begun, strict=True)
+            if selection.total_distances
+        ]
+        if not behind:
+            raise BadInputError(
+                "nothing to compare at one of the points; give longer drafts or earlier points"
+            )
+        margins.append(float(np.quantile(behind, 1 - lost, method="higher")))
+    return Margin(points, tuple(margins), unit)

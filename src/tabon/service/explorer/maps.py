@@ -37,7 +37,7 @@ class SectionMap:
 
 
 def section_map(bank: TransitionBank, section: Section, distance: str) -> SectionMap | None:
-    """Lay a sample of a section's transitions on its two widest axes; None where there are none."""
+    """Lay a sample of a section's transitions on its two widest axes; None if there are none."""
     moving = bank.section(section, distance).rows
     if len(moving) == 0:
         return None
@@ -52,7 +52,7 @@ def section_map(bank: TransitionBank, section: Section, distance: str) -> Sectio
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Each draft's place and that of its nearest training transition; None where it has none."""
+    """Each draft's place and that of its nearest training transition; None if it has none."""
 
     drafts: tuple[Point | None, ...]
     nearest: tuple[Point | None, ...]

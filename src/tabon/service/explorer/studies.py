@@ -57,7 +57,7 @@ class ImageFolder:
     root: Path
 
     def path_of(self, query: Query) -> Path | None:
-        """Return a study's image file; None where it names none, or none that lies in the folder.
+        """Return a study's image file; None if it names none, or none that lies in the folder.
 
         Links are followed only where they stay inside.
         """
@@ -72,7 +72,7 @@ class ImageFolder:
             return None
 
     def read(self, query: Query) -> EncodedImage | None:
-        """Return a study's image as a browser can show it; None where there is none.
+        """Return a study's image as a browser can show it; None if there is none.
 
         Raises:
             BadInputError: the file is not a whole image.
@@ -110,7 +110,7 @@ class DraftScore:
     metric: Metric
 
     def of(self, query: Query) -> Scores | None:
-        """Return the scores of a query's drafts; None where there is none, or no reference with a section.
+        """Return the scores of a query's drafts; None if there is none, or no reference with a section.
 
         A draft's score is the mean over the sections that the reference has.
         """
@@ -180,7 +180,7 @@ class StudyDraft:
     number: int
     rank: int  # 0 is the nearest
     report: Report
-    distances: DraftDistances | None  # None where nothing could be compared
+    distances: DraftDistances | None  # None if nothing could be compared
     explanation: Explanation
     nearest: Mapping[Section, tuple[TrainingChange, ...]]
     flags: tuple[Flag, ...]
@@ -213,6 +213,7 @@ class Studies:
         self.queries = tuple(queries)
         check_count(len(self.queries))
         self._selector, self._abstaining = selector, selector if abstaining is None else abstaining
+        self.bank = selector.bank
         self._lock = RLock()
         self._maps: Mapping[Section, SectionMap] | None = None
         self._listed: tuple[StudyLine, ...] | None = None
@@ -222,18 +223,13 @@ class Studies:
         return len(self.queries)
 
     @property
-    def bank(self) -> TransitionBank:
-        """Return the training transitions."""
-        return self._selector.bank
-
-    @property
     def signature(self) -> str:
         """Return what goes under every number."""
         return self._abstaining.signature
 
     @property
     def maps(self) -> Mapping[Section, SectionMap]:
-        """Return the map of each section; none where the selector compares no transitions."""
+        """Return the map of each section; none if the selector compares no transitions."""
         distance = transition_distance(self._selector)
         with self._lock:  # and not a cached property, whose own lock could be taken in another order
             if self._maps is None:

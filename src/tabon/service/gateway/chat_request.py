@@ -45,13 +45,16 @@ def asked_of(body: bytes, limits: Limits, settings: GatewaySettings) -> ChatRequ
     drafts = _number(own.get("drafts"), "tabon.drafts", min(settings.drafts, most), most)
     stream = _switch(record.get("stream"), "stream")
     _check_prompt(record)
+    options = record.get("stream_options")
+    if options is not None and not isinstance(options, dict):
+        raise bad_request("'stream_options' is not an object; change it", "stream_options")
     return ChatRequest(
         body={key: value for key, value in record.items() if key not in OWN},
         model=record["model"],
         choices=choices,
         drafts=max(choices, drafts),
         stream=stream,
-        usage=_wants_usage(record),
+        usage=_switch((options or {}).get("include_usage"), "stream_options.include_usage"),
         query=_query(record, own, limits),
     )
 
@@ -86,14 +89,6 @@ def _switch(value: Any, name: str) -> bool:  # noqa: ANN401  # any JSON
     if value is not None and not isinstance(value, bool):
         raise bad_request(f"'{name}' is neither true nor false; change it", name)
     return bool(value)
-
-
-def _wants_usage(record: Mapping[str, Any]) -> bool:
-    """Return whether a stream is to end with the usage."""
-    options = record.get("stream_options")
-    if options is not None and not isinstance(options, dict):
-        raise bad_request("'stream_options' is not an object; change it", "stream_options")
-    return _switch((options or {}).get("include_usage"), "stream_options.include_usage")
 
 
 def _check_prompt(record: Mapping[str, Any]) -> None:
@@ -150,7 +145,11 @@ def prior_in(prompt: str) -> Report | None:
         if marks.before in bare and marks.after in bare:
             first, last = bare.index(marks.before), len(bare) - 1 - bare[::-1].index(marks.after)
             if first < last:
-                return _shown("\n".join(lines[first + 1 : last]).strip())
+                text = "\n".join(lines[first + 1 : last]).strip()
+                findings, between, impression = text.partition("\nImpression:")
+                if between and findings.startswith("Findings:"):  # as tabon writes it
+                    return Report(findings.removeprefix("Findings:"), impression)
+                return parse_report(text)
     return None
 
 
@@ -169,11 +168,3 @@ def known_marks() -> tuple[Marks, ...]:
         after = rest.partition("{prior_impression}")[2]
         found.append(Marks(before.strip().rpartition("\n")[2], after.strip().partition("\n")[0]))
     return tuple(found)
-
-
-def _shown(text: str) -> Report:
-    """Read what stands between the marks: the two fields as tabon writes them, or any report."""
-    findings, between, impression = text.partition("\nImpression:")
-    if between and findings.startswith("Findings:"):
-        return Report(findings.removeprefix("Findings:"), impression)
-    return parse_report(text)

@@ -79,7 +79,7 @@ async def choose(
 
 
 def ranking(selection: Selection, came: Iterable[int]) -> tuple[int, ...]:
-    """Return the places from best to worst, the pick first; as they came where nothing was picked.
+    """Return the places from best to worst, the pick first; as they came if nothing was picked.
 
     >>> ranking(Selection(selected=2, total_distances=(0.3, 0.2, 0.1)), [0, 1, 2])
     (2, 1, 0)
@@ -184,7 +184,7 @@ def _facts(asked: ChatRequest, draft_set: DraftSet, kind: str) -> dict[str, Any]
 
 
 def _usage(draft_set: DraftSet) -> dict[str, Any]:
-    """Return the tokens of all calls that said how many; nothing where none did."""
+    """Return the tokens of all calls that said how many; nothing if none did."""
     return {"usage": total_usage(draft_set.usages)} if draft_set.usages else {}
 
 

@@ -40,7 +40,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What one call brought: its drafts by index, None where one did not come to its end."""
+    """What one call brought: its drafts by index, None if one did not come to its end."""
 
     drafts: tuple[Draft | None, ...]
     usage: Mapping[str, Any] | None = None
@@ -59,7 +59,7 @@ def malformed() -> UpstreamError:
 
 
 def read_json(data: bytes) -> Any:  # noqa: ANN401  # any JSON
-    """Return JSON, or None where it is none or too deep; a number that is not finite becomes null."""
+    """Return JSON, or None if it is none or too deep; a number that is not finite becomes null."""
     if len(data) > SHALLOW and depth_of(data) > DEPTH:
         return None
     try:

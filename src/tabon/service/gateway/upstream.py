@@ -181,7 +181,7 @@ class Upstream:
         return _written(found)
 
     async def _once(self, call: Call, on_text: OnText | None) -> Reply:
-        """Make one call; what came of a stream that breaks is kept where a draft is whole."""
+        """Make one call; what came of a stream that breaks is kept if a draft is whole."""
         reader = StreamReader(call.drafts)
         try:
             async with self._answer(call) as response:
