@@ -13,6 +13,7 @@ If a transition is zero the cosine of eq. 9 is 0/0, and a named policy decides:
 
 import sys
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
@@ -106,12 +107,7 @@ class ExactIndex:
             block = slice(start, start + self.block)
             distances[block], rows[block] = self._search_block(queries[block], k)
 
-        starts, workers = range(0, len(queries), self.block), min(self.most_workers, blas_threads())
-        if len(starts) <= 1 or workers == 1:
-            deque(map(fill, starts), maxlen=0)
-        else:  # one block per core, rather than one product over all cores
-            with _ALONE, blas().limit(limits=1), ThreadPoolExecutor(workers) as pool:
-                deque(pool.map(fill, starts), maxlen=0)
+        _each(fill, range(0, len(queries), self.block), self.most_workers)
         return Neighbours(distances, rows)
 
     def _search_block(self, queries: Matrix, k: int) -> tuple[NDArray[np.float64], Ids]:
@@ -167,6 +163,16 @@ def distinct_rows(rows: Matrix) -> tuple[Ids, Ids, Ids]:
     copies = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[copies], np.arange(len(number) + 1))
     return copies[starts[:-1]], copies, starts
+
+
+def _each(work: Callable[[int], None], starts: range, most: int) -> None:
+    """Do the work of each block: one block per core, rather than one product over all cores."""
+    workers = min(most, blas_threads())
+    if len(starts) <= 1 or workers == 1:
+        deque(map(work, starts), maxlen=0)
+        return
+    with _ALONE, blas().limit(limits=1), ThreadPoolExecutor(workers) as pool:
+        deque(pool.map(work, starts), maxlen=0)
 
 
 def pair_distances(queries: Matrix, rows: Matrix, query: Ids, row: Ids) -> NDArray[np.float64]:

@@ -324,7 +324,7 @@ class Studies:
                     )
                     for section, part in line.selection.sections.items()
                 },
-                flags=query_flags(line.query, number),
+                flags=tuple(flag for flag in explanation.flags if isinstance(flag, Flag)),
                 score=None if line.scores is None else line.scores[number],
             )
 
