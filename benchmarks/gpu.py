@@ -24,9 +24,7 @@ import torch
 
 from tabon.encoders.protocol import Placement
 from tabon.encoders.torch_engine.encoder import SentenceTransformerEncoder
-from tabon.method.bank import SectionBank
-from tabon.method.nearest import ExactIndex
-from tabon.method.scoring import AGGREGATES, aggregate_distances, bank_neighbours
+from tabon.method.nearest import AGGREGATES, ExactIndex, SectionBank, aggregate_distances, bank_neighbours
 from tabon.method.sentence_sets import embed
 from tabon.method.transitions import Transitions
 from tabon.search.cuda import TorchIndex

@@ -12,10 +12,8 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tabon.method.bank import SectionBank
 from tabon.method.distances import DISTANCES
-from tabon.method.nearest import ExactIndex
-from tabon.method.scoring import AGGREGATES, aggregate_distances, bank_neighbours
+from tabon.method.nearest import AGGREGATES, ExactIndex, SectionBank, aggregate_distances, bank_neighbours
 from tabon.method.transitions import Transitions
 from timing import Line, best_of, share
 from top_k import bare_product

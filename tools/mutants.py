@@ -45,12 +45,11 @@ PARTS = {  # and the tests that a mutant of each must pass, with the doctests of
         "selectors/test_set_distances.py::test_costs_stand_on_the_grid_and_only_equal_rows_cost_nothing",
     ),
     "method.transport": ("method/test_transport.py",),
-    "method.scoring": ("method/test_scoring.py",),
     "method.selection": (
         "method/test_selection.py",
         "selectors/test_selector.py::test_a_draft_that_lacks_a_section_has_the_worst_distance_there",
     ),
-    "method.nearest": ("method/test_nearest.py",),
+    "method.nearest": ("method/test_nearest.py", "method/test_scoring.py"),
     "method.bank_file": ("method/test_files_of_arrays.py",),
     "generation.journal": ("generation/test_generation_journal.py",),
     "evaluation.statistics": ("evaluation/test_statistics.py",),

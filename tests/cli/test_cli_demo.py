@@ -12,7 +12,7 @@ from explorer_cases import data_of
 from tabon import TransitionBank
 from tabon.cli.demo import Row
 from tabon.method.distances import DISTANCES
-from tabon.method.scoring import AGGREGATES
+from tabon.method.nearest import AGGREGATES
 
 FILES = ["bank.tabon", "queries.jsonl", "report.html", "selections.jsonl", "transitions.jsonl"]
 

@@ -10,7 +10,7 @@ from tabon.cli.explain import PageOptions, explain, open_studies, report
 from tabon.cli.select import select
 from tabon.errors import BadInputError
 from tabon.selectors.setup import SelectionSettings
-from tabon.service.explorer.records import NOTICE
+from tabon.service.parsing import NOTICE
 
 
 @pytest.fixture(scope="module")

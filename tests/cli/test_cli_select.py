@@ -14,7 +14,7 @@ from tabon import Selector, TransitionBank
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders.hashing import HashingEncoder
 from tabon.method.distances import DISTANCES
-from tabon.method.scoring import AGGREGATES
+from tabon.method.nearest import AGGREGATES
 from tabon.text.records import query_from_record, transition_from_record
 
 SETTINGS = SimulationSettings(patients=120)

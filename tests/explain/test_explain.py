@@ -17,7 +17,7 @@ from tabon.encoders import load_encoder
 from tabon.errors import BadInputError
 from tabon.explain.explanation import explain, explain_many, shares
 from tabon.method.distances import DISTANCES, cosine_cost, get_distance, transition
-from tabon.method.scoring import AGGREGATES
+from tabon.method.nearest import AGGREGATES
 from tabon.method.selection import Note, Selection
 from tabon.method.sentence_sets import sentence_set
 from tabon.method.transitions import NORM_FLOOR

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from openi import openi_reports
 from openi_codes import codes
 from tabon.explain.flags import FLAG_KINDS, Flag, draft_flags, is_lasting
-from tabon.explain.flags.chat import is_chatty
-from tabon.explain.flags.lexicon import lexicon
-from tabon.explain.flags.statements import read
+from tabon.explain.flags.check import is_chatty
+from tabon.explain.flags.statements import lexicon, read
 from tabon.text.observations import OBSERVATIONS
 from tabon.text.reports import Report
 from tabon.text.sentences import split_sentences

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from tabon import TransitionBank
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders.hashing import HashingEncoder
-from tabon.service.explorer import Page
+from tabon.service.explorer.export import Page
 from tabon.text.records import query_from_record, transition_from_record
 
 SIMULATED = SimulationSettings(patients=100)

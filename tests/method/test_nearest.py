@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tabon.errors import BadInputError
 from tabon.method import nearest as module
+from tabon.method import transitions
 from tabon.method.nearest import ExactIndex, rounding_slack
 from unit_rows import slow_top_k, unit
 
@@ -214,7 +215,8 @@ class Blas:
 def test_blocks_share_the_cores(monkeypatch, threads, blocks, most, alone):
     """Several blocks run beside each other with one BLAS thread each; one block keeps them all."""
     blas, done = Blas(*threads), []
-    monkeypatch.setattr(module, "_blas", lambda: blas)
+    for place in (module, transitions):
+        monkeypatch.setattr(place, "blas", lambda: blas)
     module._each(lambda start: done.append((start, threading.current_thread())), range(blocks), most)
     assert sorted(start for start, _ in done) == list(range(blocks))
     assert all((thread is threading.current_thread()) == alone for _, thread in done)
@@ -232,6 +234,7 @@ def test_no_more_blocks_at_once_than_cores_or_allowed(monkeypatch):
             if start < 2:
                 both.wait(timeout=60)
 
-        monkeypatch.setattr(module, "_blas", lambda threads=threads: Blas(threads))
+        for place in (module, transitions):
+            monkeypatch.setattr(place, "blas", lambda threads=threads: Blas(threads))
         module._each(work, range(40), most)
         assert len(names) == 2

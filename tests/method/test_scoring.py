@@ -5,9 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabon.method.bank import SectionBank
-from tabon.method.nearest import ExactIndex
-from tabon.method.scoring import ZERO_POLICIES, aggregate_distances, bank_neighbours
+from tabon.method.nearest import ZERO_POLICIES, ExactIndex, SectionBank, aggregate_distances, bank_neighbours
 from tabon.method.transitions import Transitions
 
 E1, E2 = np.eye(2, dtype=np.float32)

@@ -23,8 +23,8 @@ from click.testing import CliRunner
 import tabon
 from tabon.cli import main
 from tabon.encoders import load as loading
-from tabon.method.selection import ABSTENTIONS
-from tabon.method.signature import Fingerprint, Signature
+from tabon.method.selection import ABSTENTIONS, Signature
+from tabon.method.sentence_sets import Fingerprint
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "tools"))
@@ -62,7 +62,7 @@ PRIVATE_WORDS = {
 WRITTEN = [page for page in PAGES if page.name != "CHANGELOG.md"]
 WORST_WORDS = r"doors?|fences?|lots?|hears?|bought|buy|strange(r|st)?|way_out|ways? out|said no"
 SOURCES = sorted(path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".js", ".html"))
-FENCED = {"prompts.py", "prior_in_prompt.py"}  # a prompt's fence is the word of the field
+FENCED = {"prompts.py", "chat_request.py"}  # a prompt's fence is the word of the field
 
 
 def name(page):

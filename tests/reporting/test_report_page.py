@@ -12,7 +12,7 @@ from tabon.errors import UnknownNameError
 from tabon.evaluation.results import MEAN_RUN, RANDOM, Cell, Results, Run
 from tabon.reporting.page import GROUPS, NO_PICTURES, OPEN_TABLES, POLICY, Fragment, report_page
 from tabon.reporting.plots import Picture
-from tabon.service.explorer import read_page
+from tabon.service.explorer.export import read_page
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 COLUMNS = {"BLEU-1": "bleu-1", "RadGraph": "radgraph-f1"}

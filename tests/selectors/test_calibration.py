@@ -20,9 +20,9 @@ from tabon.selectors.abstention import (
     from_queries,
     pick_distance,
     read_calibration,
+    risk_coverage,
     write_calibration,
 )
-from tabon.selectors.conformal import risk_coverage
 from tabon.text.records import query_from_record, transition_from_record
 
 SETTINGS = SimulationSettings(patients=900, num_candidates=4)

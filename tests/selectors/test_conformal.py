@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabon.selectors.conformal import best_of_p, conformal_p, risk_coverage
+from tabon.selectors.abstention import best_of_p, conformal_p, risk_coverage
 
 VALUES = st.lists(st.floats(0, 1).map(lambda value: round(value, 2)), min_size=1, max_size=20)
 

@@ -13,8 +13,8 @@ from tabon.encoders import load_encoder
 from tabon.method.sentence_sets import RaggedSets, sentence_set
 from tabon.metrics import Pair, load_metric
 from tabon.selectors import Selector, load_scorer
-from tabon.selectors.next_visit import SIMILAR_PRIORS
 from tabon.selectors.set_distances.distances import unit_means
+from tabon.selectors.text_scorers import SIMILAR_PRIORS
 from tabon.text.records import query_from_record, transition_from_record
 from tabon.text.reports import SECTIONS
 from tabon.text.sentences import split_sentences

@@ -14,11 +14,16 @@ from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_t
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.method.sentence_sets import RaggedSets
 from tabon.selectors import Selector, load_scorer, make_batch
-from tabon.selectors.set_distances import coverage as set_coverage
 from tabon.selectors.set_distances import nearest_sets
-from tabon.selectors.set_distances.coverage import LOWER_BOUNDS, OUTRIGHT, SetLayout
+from tabon.selectors.set_distances import nearest_sets as set_coverage
 from tabon.selectors.set_distances.distances import SET_DISTANCES, paired_distances
-from tabon.selectors.set_distances.nearest_sets import DistinctSets, SetIndex
+from tabon.selectors.set_distances.nearest_sets import (
+    LOWER_BOUNDS,
+    OUTRIGHT,
+    DistinctSets,
+    SetIndex,
+    SetLayout,
+)
 from tabon.text.records import query_from_record, transition_from_record
 from tabon.text.reports import SECTIONS
 from tabon.text.sentences import split_sentences

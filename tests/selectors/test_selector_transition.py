@@ -16,7 +16,7 @@ from tabon.encoders import load_encoder
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.method.sentence_sets import RaggedSets, sentence_set
 from tabon.selectors import load_scorer
-from tabon.selectors.two_sided import two_sided_transitions
+from tabon.selectors.transition import two_sided_transitions
 from tabon.text.records import query_from_record, transition_from_record
 from tabon.text.reports import SECTIONS
 from tabon.text.sentences import split_sentences
@@ -95,18 +95,18 @@ def directions(prior, current):
 @given(generic_sets(), generic_sets())
 def test_two_sided_is_novelty_both_ways(prior, current):
     """Direction and the lengths of both halves are those of the loops."""
-    found, expected = directions(prior, current), two_sided_as_loops(list(prior), list(current))
+    (moves, lengths), expected = directions(prior, current), two_sided_as_loops(list(prior), list(current))
     unit = expected / max(np.linalg.norm(expected), 1e-6)
-    np.testing.assert_allclose(found.moves.directions[0], unit, atol=1e-5)
+    np.testing.assert_allclose(moves.directions[0], unit, atol=1e-5)
     halves = [np.linalg.norm(half) for half in np.split(expected, 2)]
-    np.testing.assert_allclose([found.new[0], found.dropped[0]], halves, atol=1e-6)
+    np.testing.assert_allclose(lengths[:, 0], halves, atol=1e-6)
 
 
 @given(tied_sets(), tied_sets())
 def test_two_sided_is_zero_only_for_the_same_sentences(prior, current):
     """Zero exactly when each sentence stands on the other side too."""
     same = {tuple(row) for row in prior} == {tuple(row) for row in current}
-    assert bool(directions(prior, current).moves.zero[0]) == same
+    assert bool(directions(prior, current)[0].zero[0]) == same
 
 
 def bank_as_loops(section):

@@ -35,19 +35,29 @@ from tabon.explain.flags import FLAG_KINDS, draft_flags
 from tabon.method.bank import bank_transitions
 from tabon.reporting.transition_map import project
 from tabon.selectors.setup import SelectionSettings, make_selector, may_abstain
-from tabon.service.explorer import (
-    ExplorerSettings,
+from tabon.service.explorer.export import (
+    SCRIPT_LINK,
     Page,
-    explorer_of,
+    as_json,
+    content_policy,
     overview_record,
+    read_page,
+    read_scripts,
+    report_parts,
     study_record,
     write_report,
 )
-from tabon.service.explorer.export import SCRIPT_LINK, content_policy, read_page, read_scripts, report_parts
-from tabon.service.explorer.images import MAX_SIDE, ImageFolder, open_folder
-from tabon.service.explorer.records import NOTICE, as_json
-from tabon.service.explorer.scores import score_named
-from tabon.service.explorer.studies import MOST_STUDIES, check_count
+from tabon.service.explorer.studies import (
+    MAX_SIDE,
+    MOST_STUDIES,
+    ExplorerSettings,
+    ImageFolder,
+    check_count,
+    explorer_of,
+    open_folder,
+    score_named,
+)
+from tabon.service.parsing import NOTICE
 from tabon.text.reports import SECTIONS, report_from_record
 from tabon.text.sentences import split_sentences
 

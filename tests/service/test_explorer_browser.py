@@ -10,9 +10,8 @@ from explorer_cases import HOSTILE, bank, data_of, odd, queries, simulated
 from service_server import query_service, serving
 from tabon.selectors.setup import SelectionSettings
 from tabon.service import guarded_app
-from tabon.service.explorer import ExplorerSettings, explorer_of, write_report
-from tabon.service.explorer.images import ImageFolder
-from tabon.service.explorer.scores import score_named
+from tabon.service.explorer.export import write_report
+from tabon.service.explorer.studies import ExplorerSettings, ImageFolder, explorer_of, score_named
 from tabon.service.explorer_routes import explorer_module
 from tabon.service.guard import guard_settings
 from tabon.text.reports import SECTIONS

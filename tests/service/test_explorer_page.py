@@ -23,7 +23,7 @@ from browser import (
     text,
 )
 from explorer_sample import sample
-from tabon.service.explorer import read_page
+from tabon.service.explorer.export import read_page
 from waiting import until
 
 HOSTILE_KEY = "<img src=x onerror=alert(0)>"

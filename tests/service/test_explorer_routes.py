@@ -16,10 +16,13 @@ httpx = pytest.importorskip("httpx", reason="the extra `gateway` is not installe
 from service_server import PATIENCE, get, query_service, serving, until  # noqa: E402
 from tabon.selectors.setup import SelectionSettings  # noqa: E402
 from tabon.service import explorer_routes, guarded_app  # noqa: E402
-from tabon.service.explorer import ExplorerSettings, explorer_of, overview_record, read_page, study_record  # noqa: E402
-from tabon.service.explorer.images import ImageFolder  # noqa: E402
-from tabon.service.explorer.records import as_json  # noqa: E402
-from tabon.service.explorer.scores import score_named  # noqa: E402
+from tabon.service.explorer.export import (  # noqa: E402
+    as_json,
+    overview_record,
+    read_page,
+    study_record,
+)
+from tabon.service.explorer.studies import ExplorerSettings, ImageFolder, explorer_of, score_named  # noqa: E402  # noqa: E402
 from tabon.service.explorer_routes import PAGE_POLICY, explorer_module  # noqa: E402
 from tabon.service.guard import guard_settings  # noqa: E402
 

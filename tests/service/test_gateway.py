@@ -19,7 +19,7 @@ from tabon import Selector
 from tabon.encoders.hashing import HashingEncoder
 from tabon.generation.prompts import fill, get_prompt
 from tabon.selectors.setup import answer
-from tabon.service.explorer.records import NOTICE
+from tabon.service.parsing import NOTICE
 from tabon.text.records import query_from_record
 from tabon.text.reports import report_from_record
 

@@ -17,8 +17,8 @@ from budgets import budget, seeded
 from tabon.errors import ServiceError
 from tabon.service.batcher import Batcher, BatchSettings
 from tabon.service.gateway import GatewaySettings
+from tabon.service.gateway.completions import NO_ROOM
 from tabon.service.gateway.draft_set import cancelled
-from tabon.service.gateway.ranking import NO_ROOM
 from tabon.service.gateway.upstream import Call
 from tabon.service.gateway.upstream import Upstream as Asking
 from tabon.service.metrics import Metrics

@@ -10,12 +10,9 @@ from tabon.errors import BadInputError, GatewayError
 from tabon.generation.prompts import as_data, fill, get_prompt
 from tabon.method.selection import Selection
 from tabon.service.gateway import GatewaySettings, gateway_settings
-from tabon.service.gateway.chat_request import asked_of
-from tabon.service.gateway.completions import chunks
+from tabon.service.gateway.chat_request import asked_of, known_marks, prior_in
+from tabon.service.gateway.completions import chunks, ranking
 from tabon.service.gateway.draft_set import DraftSet
-from tabon.service.gateway.prior_in_prompt import known_marks, prior_in
-from tabon.service.gateway.ranking import ranking
-from tabon.service.gateway.refusals import refused
 from tabon.service.gateway.replies import (
     Draft,
     EventReader,
@@ -26,6 +23,7 @@ from tabon.service.gateway.replies import (
     reply_of,
     total_usage,
 )
+from tabon.service.gateway.upstream import refused
 from tabon.service.parsing import Limits
 from tabon.text.reports import Report, parse_report
 

@@ -25,8 +25,8 @@ from tabon.search.index_files import IndexFiles
 from tabon.selectors.setup import SelectionSettings, answer
 from tabon.service import AnswerSettings, query_service_of
 from tabon.service.batcher import Batcher, BatchSettings
-from tabon.service.explorer.records import NOTICE
 from tabon.service.metrics import Metrics
+from tabon.service.parsing import NOTICE
 from tabon.text.records import query_from_record
 
 httpx = pytest.importorskip("httpx", reason="the service's tests speak HTTP with httpx")

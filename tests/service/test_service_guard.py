@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from tabon.errors import BadInputError, ServiceError
 from tabon.service import RouteModule, guarded_app
 from tabon.service import server as serving_module
-from tabon.service.explorer.records import NOTICE
 from tabon.service.guard import guard_settings, read_token
-from tabon.service.parsing import Limits, depth_of, query_from_body, service_error
+from tabon.service.parsing import NOTICE, Limits, depth_of, query_from_body, service_error
 from tabon.service.server import most_connections
 
 httpx = pytest.importorskip("httpx", reason="the service's tests speak HTTP with httpx")

@@ -24,13 +24,13 @@ from tabon.evaluation.draft_scores import state_f1
 from tabon.evaluation.statistics import bootstrap_weights, interval, patient_rows, sum_by_patient
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES
-from tabon.method.scoring import AGGREGATES
+from tabon.method.nearest import AGGREGATES
 from tabon.method.selection import Selection
 from tabon.method.sentence_sets import Progress
 from tabon.selectors import Selector
 from tabon.selectors.setup import SelectionSettings
-from tabon.service.explorer import ExplorerSettings, explorer_of, write_report
-from tabon.service.explorer.scores import DEFAULT_SCORE, score_named
+from tabon.service.explorer.export import write_report
+from tabon.service.explorer.studies import DEFAULT_SCORE, ExplorerSettings, explorer_of, score_named
 from tabon.text.records import query_from_record, transition_from_record
 
 PAPER = {

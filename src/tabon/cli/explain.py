@@ -31,12 +31,19 @@ from tabon.explain.flags import query_flags
 from tabon.explain.text import explanations_text
 from tabon.method.bank import TransitionBank
 from tabon.selectors.setup import SelectionSettings, make_selector
-from tabon.service.explorer import MOST_STUDIES, ExplorerSettings, Studies, explorer_of, write_report
-from tabon.service.explorer.images import open_folder
-from tabon.service.explorer.records import NOTICE
-from tabon.service.explorer.scores import DEFAULT_SCORE, score_named
+from tabon.service.explorer.export import write_report
+from tabon.service.explorer.studies import (
+    DEFAULT_SCORE,
+    MOST_STUDIES,
+    ExplorerSettings,
+    Studies,
+    check_count,
+    explorer_of,
+    open_folder,
+    score_named,
+)
 from tabon.service.explorer.studies import NEIGHBOURS as NEIGHBOURS_ON_A_PAGE
-from tabon.service.explorer.studies import check_count
+from tabon.service.parsing import NOTICE
 from tabon.text.records import BadLine, Query, read_queries, whole_query
 
 ON_A_TERMINAL, ON_A_PAGE = 5, 100  # queries that are explained if none is named

@@ -28,11 +28,10 @@ from tabon.errors import BadInputError
 from tabon.integrations.engines import open_engine, select_parts
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES
-from tabon.method.scoring import AGGREGATES, ZERO_POLICIES
+from tabon.method.nearest import AGGREGATES, ZERO_POLICIES
 from tabon.selectors import SELECTORS
 from tabon.selectors.abstention import Calibration, read_calibration
-from tabon.selectors.names import PAPER
-from tabon.selectors.scorer import AnySelector
+from tabon.selectors.scorer import PAPER, AnySelector
 from tabon.selectors.setup import SelectionSettings, answer, in_batches, make_selector, may_abstain
 from tabon.text.records import read_queries
 

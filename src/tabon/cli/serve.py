@@ -36,12 +36,11 @@ from tabon.service import (
     serve,
 )
 from tabon.service.batcher import BatchSettings
-from tabon.service.explorer.scores import DEFAULT_SCORE
+from tabon.service.explorer.studies import DEFAULT_SCORE
 from tabon.service.explorer_routes import explorer_module
 from tabon.service.gateway import GatewaySettings, gateway_module, gateway_settings
 from tabon.service.guard import guard_settings, read_token
-from tabon.service.log_format import FORMATS
-from tabon.service.server import address_of
+from tabon.service.server import FORMATS, address_of
 
 LIMITS, BATCHES, ANSWERS = Limits(), BatchSettings(), AnswerSettings()
 SECONDS = click.FloatRange(min=0, min_open=True)

@@ -23,7 +23,7 @@ from tabon.evaluation.results import Cell, Results
 from tabon.method.selection import WORST, SectionDistances, Selection
 from tabon.metrics.protocol import Metric
 from tabon.selectors import Selector
-from tabon.selectors.conformal import RiskCoverage, risk_coverage
+from tabon.selectors.abstention import RiskCoverage, risk_coverage
 from tabon.text.records import Query
 
 CURVE_RESAMPLES = 1000

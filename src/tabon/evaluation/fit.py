@@ -14,12 +14,11 @@ from tabon.errors import BadInputError
 from tabon.evaluation.draft_scores import measure_section
 from tabon.evaluation.inputs import Case
 from tabon.method.bank import TransitionBank
-from tabon.method.sentence_sets import Ids
-from tabon.method.signature import Fingerprint
+from tabon.method.sentence_sets import Fingerprint, Ids
 from tabon.metrics import Metric
 from tabon.selectors.fused.scorer import PARTS, SECTION_COUNTS, Fused
 from tabon.selectors.learnt import sides
-from tabon.selectors.prepared import make_batch
+from tabon.selectors.scorer import make_batch
 from tabon.selectors.selector import bank_encoder
 from tabon.selectors.weights import Array, FittedWeights, fit_from, one_scale, who
 from tabon.text.reports import SECTIONS, Section

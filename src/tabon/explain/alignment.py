@@ -1,14 +1,13 @@
-"""Which sentence of a draft stands for which sentence of the prior.
+"""Which sentence of a draft takes the place of which sentence of the prior.
 
     = same        equal up to case, spaces and the final stop
     ~ reworded    near enough to one prior sentence, and the best partner for it
     + new         no prior sentence is its partner
     - dropped     a prior sentence without a partner
 
-Partners are one to one: equal texts first, then the pairs of an optimal assignment that
-are nearest to each other and nearer than `REWORDED`. Near is not equal in meaning ("no
-pneumothorax" is near "new pneumothorax"), so a pair also names the observations that
-one side affirms and the other denies.
+Partners are one to one: equal texts first, then mutual nearest pairs of an optimal assignment nearer
+than `REWORDED`. Near is not equal in meaning ("no pneumothorax", "new pneumothorax"), so a pair also
+names the observations that one side affirms and the other denies.
 """
 
 from collections import defaultdict, deque
@@ -49,11 +48,7 @@ def align(
 ) -> tuple[Aligned, ...]:
     """Return the current sentences in their order, then the prior ones that were dropped.
 
-    Args:
-        prior: the sentences of one section of the prior.
-        current: those of the draft.
-        prior_vectors: their unit embeddings, (len(prior), d).
-        current_vectors: likewise, (len(current), d).
+    The vectors are the unit embeddings of the sentences, (len(prior), d) and (len(current), d).
 
     >>> import numpy as np
     >>> clear, big = np.eye(2)
@@ -66,15 +61,19 @@ def align(
     )
     same = _same_texts(prior, current)
     reworded = _reworded(cost, same)
-    kept = {**same, **reworded}
-    return (
-        *(_kept(j, same, reworded, cost, prior, current) for j in range(len(current))),
-        *(
-            Aligned(kind="dropped", prior=i, distance=_least(cost[i]))
-            for i in range(len(prior))
-            if i not in kept.values()
-        ),
-    )
+    found = []
+    for j, sentence in enumerate(current):
+        if j in same:
+            i = same[j]
+            found.append(Aligned(kind="same", prior=i, current=j, distance=float(cost[i, j])))
+        elif j in reworded:
+            i, far = reworded[j], float(cost[reworded[j], j])
+            apart = turned(prior[i], sentence)
+            found.append(Aligned(kind="reworded", prior=i, current=j, distance=far, turned=apart))
+        else:
+            found.append(Aligned(kind="new", current=j, distance=_least(cost[:, j])))
+    left = sorted({*range(len(prior))} - {*same.values(), *reworded.values()})
+    return (*found, *(Aligned(kind="dropped", prior=i, distance=_least(cost[i])) for i in left))
 
 
 def same_text(sentence: str) -> str:
@@ -134,24 +133,6 @@ def _reworded(cost: Stack, same: Mapping[int, int]) -> dict[int, int]:
     }
 
 
-def _kept(
-    j: int,
-    same: Mapping[int, int],
-    reworded: Mapping[int, int],
-    cost: Stack,
-    prior: Sequence[str],
-    current: Sequence[str],
-) -> Aligned:
-    """Return a current sentence with its partner, or as new."""
-    if j in same:
-        return Aligned(kind="same", prior=same[j], current=j, distance=float(cost[same[j], j]))
-    if j not in reworded:
-        return Aligned(kind="new", current=j, distance=_least(cost[:, j]))
-    i = reworded[j]
-    apart = turned(prior[i], current[j])
-    return Aligned(kind="reworded", prior=i, current=j, distance=float(cost[i, j]), turned=apart)
-
-
 def _least(costs: Stack) -> float | None:
-    """Return the smallest distance, or None where there is nothing to be near."""
+    """Return the smallest distance, or None if there is nothing to be near."""
     return float(costs.min()) if costs.size else None

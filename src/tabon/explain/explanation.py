@@ -22,8 +22,7 @@ from tabon.method.selection import Neighbour, Note, Selection
 from tabon.method.sentence_sets import Ids, SentenceTable
 from tabon.method.transitions import NORM_FLOOR
 from tabon.selectors import Selector, make_batch
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import AnySelector
+from tabon.selectors.scorer import AnySelector, Batch
 from tabon.text.records import Query
 from tabon.text.reports import SECTIONS, Section
 
@@ -47,7 +46,7 @@ class TrainingChange:
 
     id: str
     distance: float
-    prior: Sentences = ()  # empty where the bank's text may not be shown
+    prior: Sentences = ()  # empty if the bank's text may not be shown
     current: Sentences = ()
     alignment: tuple[Aligned, ...] = ()
 
@@ -60,7 +59,7 @@ class SectionExplanation:
     current: Sentences
     alignment: tuple[Aligned, ...]
     shares: Shares | None = None  # None: no transition: the selector has none, a side is empty, or it is zero
-    distance: float | None = None  # to the bank; None where the section was not compared
+    distance: float | None = None  # to the bank; None if the section was not compared
     nearest: tuple[TrainingChange, ...] = ()
 
     def share_of(self, pair: Aligned) -> float | None:
@@ -87,7 +86,7 @@ class Explanation:
     """Why a draft was chosen, or not."""
 
     id: str
-    draft: int | None  # the one that is explained; None where none was chosen or asked for
+    draft: int | None  # the one that is explained; None if none was chosen or asked for
     selected: int | None
     num_candidates: int
     runner_up: int | None = None  # the second best
@@ -98,7 +97,7 @@ class Explanation:
     flags: tuple[Note | Flag, ...] = ()
     drafts: tuple[DraftDistances, ...] = ()  # nearest first
     sections: Mapping[Section, SectionExplanation] = field(default_factory=dict)
-    distance: str = ""  # whose transitions are shared out; empty where the selector has none
+    distance: str = ""  # whose transitions are shared out; empty if the selector has none
     signature: str = ""
     aligned_by: str = ""  # the encoder whose distances align the sentences
 
@@ -115,14 +114,10 @@ def explain(
     neighbours: int = NEIGHBOURS,
     bank_text: bool = True,
 ) -> Explanation:
-    """Explain the pick of one query, or another draft of it.
+    """Explain the pick of one query, or another `draft` of it.
 
-    Args:
-        selector: what chooses.
-        query: the prior and the drafts.
-        draft: the draft to explain; the chosen one where it is left out.
-        neighbours: training transitions to show, at most as many as the selector looks at.
-        bank_text: show their sentences; False shows ids only, where a licence asks for that.
+    At most `neighbours` training transitions are shown, and no more than the selector looks at;
+    without `bank_text` their ids only, for licences that ask for that.
 
     Raises:
         BadInputError: the query has no such draft.
@@ -163,7 +158,7 @@ def explain_many(
 
 
 def shares(distance: Distance, *, prior: Rows, current: Rows) -> Shares | None:
-    """Return the share of each row in T(A, B); None where the transition is zero.
+    """Return the share of each row in T(A, B); None if the transition is zero.
 
     Rows are in canonical order, as everywhere (see `sentence_sets`).
 
@@ -196,7 +191,9 @@ class Explainer:
         """Put together what is known of one query of the batch, and of one of its drafts."""
         place = self.batch.places[number][-1]
         query, totals, best = self.batch.queries[place], selection.total_distances, selection.selected
-        lacks = [not any(part.has(j) for part in selection.sections.values()) for j in range(len(totals))]
+        lacks = [
+            not any(part.compared[j] for part in selection.sections.values()) for j in range(len(totals))
+        ]
         ranked = sorted(range(len(totals)), key=lambda j: (lacks[j], totals[j]))  # as they would be chosen
         others = [j for j in ranked if j != best and not lacks[j]]
         warnings = () if draft is None else query_flags(query, draft)
@@ -227,7 +224,7 @@ class Explainer:
             prior = self.batch.prior_sets[name].as_written(place)
             current = self.batch.draft_sets[name].as_written(row)
             part = selection.sections.get(name)
-            compared = part if part is not None and part.has(draft) else None
+            compared = part if part is not None and part.compared[draft] else None
             near = () if compared is None else compared.nearest[draft][: self.neighbours]
             if len(prior) or len(current):
                 yield (
@@ -238,7 +235,7 @@ class Explainer:
                         alignment=_aligned(self.batch.table, prior, current),
                         shares=self._shares(prior, current),
                         distance=None if compared is None else compared.distances[draft],
-                        nearest=tuple(self._training_change(found, name) for found in near),
+                        nearest=tuple(self.training_change(found, name) for found in near),
                     ),
                 )
 
@@ -260,29 +257,35 @@ class Explainer:
         )
         return Shares(*written)
 
-    def _training_change(self, found: Neighbour, section: Section) -> TrainingChange:
-        """Return a training transition with its sentences, where these are known and may be shown."""
+    def training_change(self, found: Neighbour, section: Section, *, aligned: bool = True) -> TrainingChange:
+        """Return a training transition with its sentences, if these are known and may be shown."""
         if not self.bank_text or self.bank is None:
             return TrainingChange(found.id, found.distance)
         table, pairs = self.bank.table, self.bank.pairs[section]
         prior, current = pairs.prior.as_written(found.row), pairs.current.as_written(found.row)
         before, after = (tuple(table.sentences[number] for number in side) for side in (prior, current))
-        return TrainingChange(found.id, found.distance, before, after, _aligned(table, prior, current))
+        alignment = _aligned(table, prior, current) if aligned else ()
+        return TrainingChange(found.id, found.distance, before, after, alignment)
 
 
 def explainer_of(
     selector: Selector, batch: Batch, *, neighbours: int = NEIGHBOURS, bank_text: bool = True
 ) -> Explainer:
     """Return what explains the queries of a batch that this selector made."""
-    distance = getattr(selector.scorer, "distance", "")
     return Explainer(
         batch,
         selector.encoder.fingerprint.encoder,
-        distance if distance in DISTANCES else "",  # whose transitions the selector compares
+        transition_distance(selector),
         selector.bank,
         neighbours,
         bank_text,
     )
+
+
+def transition_distance(selector: Selector) -> str:
+    """Return the set distance whose transitions a selector compares; empty if it compares none."""
+    name = getattr(selector.scorer, "distance", "")
+    return name if name in DISTANCES else ""
 
 
 def _draft_distances(selection: Selection, draft: int) -> DraftDistances:
@@ -292,7 +295,7 @@ def _draft_distances(selection: Selection, draft: int) -> DraftDistances:
         draft=draft,
         total=selection.total_distances[draft],
         sections={name: part.distances[draft] for name, part in sections.items()},
-        lacks=tuple(name for name, part in sections.items() if not part.has(draft)),
+        lacks=tuple(name for name, part in sections.items() if not part.compared[draft]),
         parts={
             name: {part: values[draft] for part, values in found.parts.items()}
             for name, found in sections.items()

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from textwrap import wrap
-from types import MappingProxyType
 
 from tabon.explain.alignment import Aligned, Kind
 from tabon.explain.explanation import DraftDistances, Explanation, SectionExplanation, TrainingChange
@@ -12,16 +11,14 @@ from tabon.method.selection import ABSTENTIONS, Note
 
 WIDTH = 80
 RESEARCH_USE = "Research use only; not a medical device."
-MARKS: Mapping[Kind, str] = MappingProxyType({"same": "=", "reworded": "~", "new": "+", "dropped": "-"})
-FLAGS: Mapping[str, str] = MappingProxyType(
-    {  # kind of flag: what it says of a section and of the reports concerned
-        "prior-lacks": "the prior has no {section}; it is left out",
-        "bank-lacks": "the bank has no {section}; it is left out",
-        "draft-lacks": "no {section} in {reports}",
-        "no-change": "no change of the {section} in {reports}",
-        "long-section": "{section} longer than any real one in {reports}",
-    }
-)
+MARKS: Mapping[Kind, str] = {"same": "=", "reworded": "~", "new": "+", "dropped": "-"}
+FLAGS: Mapping[str, str] = {  # kind of flag: what it says of a section and of the reports concerned
+    "prior-lacks": "the prior has no {section}; it is left out",
+    "bank-lacks": "the bank has no {section}; it is left out",
+    "draft-lacks": "no {section} in {reports}",
+    "no-change": "no change of the {section} in {reports}",
+    "long-section": "{section} longer than any real one in {reports}",
+}
 
 
 def explanations_text(explanations: Sequence[Explanation]) -> str:
@@ -65,14 +62,6 @@ def verdict(explanation: Explanation) -> str:
     return f"{chosen}, {explanation.margin:.4f} nearer than draft {explanation.runner_up}"
 
 
-def explained(explanation: Explanation) -> str:
-    """Say which draft is explained where it is not the chosen one; else nothing."""
-    if explanation.draft in (None, explanation.selected):
-        return ""
-    behind = "" if explanation.behind is None else f", {explanation.behind:.4f} behind the chosen one"
-    return f"explained here: draft {explanation.draft}{behind}"
-
-
 def flag_lines(flags: Iterable[Note | Flag]) -> tuple[str, ...]:
     """Say flags in words, drafts with one trouble together; a note that is not known stays as it is.
 
@@ -98,16 +87,8 @@ def flag_lines(flags: Iterable[Note | Flag]) -> tuple[str, ...]:
     )
 
 
-def status(explanation: Explanation, draft: int) -> str:
-    """Say what became of a draft: chosen, runner-up, explained, or nothing to say."""
-    if draft == explanation.selected:
-        return "chosen"
-    words = {"runner-up": explanation.runner_up, "explained": explanation.draft}
-    return ", ".join(word for word, number in words.items() if number == draft)
-
-
 def why_no_shares(explanation: Explanation, section: SectionExplanation) -> str:
-    """Say why a section has no shares; nothing where it has, or where the selector never has."""
+    """Say why a section has no shares; nothing if it has, or where the selector never has."""
     if not explanation.distance or section.shares is not None:
         return ""
     if not section.prior:
@@ -117,17 +98,8 @@ def why_no_shares(explanation: Explanation, section: SectionExplanation) -> str:
     return "The change has no direction: there is nothing to share out."
 
 
-def how_near(pair: Aligned) -> str:
-    """Say how far a sentence is from its partner, or from the nearest one, and what turned around."""
-    if pair.kind == "same" or pair.distance is None:
-        return ""
-    near = "distance" if pair.kind == "reworded" else "nearest"
-    turned = f"; says otherwise of {', '.join(pair.turned)}" if pair.turned else ""
-    return f"{near} {pair.distance:.2f}{turned}"
-
-
 def percent(share: float | None) -> str:
-    """Write a share with its sign; nothing where there is none.
+    """Write a share with its sign; nothing if there is none.
 
     >>> percent(0.4996), percent(-0.0001), percent(None)
     ('+50%', '0%', '')
@@ -138,15 +110,16 @@ def percent(share: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """Write a distance; a dash where there is none."""
+    """Write a distance; a dash if there is none."""
     return "-" if value is None else f"{value:.4f}"
 
 
 def _lines(explanation: Explanation) -> Iterator[str]:
     """Yield the lines of an explanation."""
     yield from _wrapped(f"{plain(explanation.id)}: {verdict(explanation)}", "")
-    if told := explained(explanation):
-        yield from _wrapped(told, "  ")
+    if explanation.draft not in (None, explanation.selected):
+        behind = "" if explanation.behind is None else f", {explanation.behind:.4f} behind the chosen one"
+        yield from _wrapped(f"explained here: draft {explanation.draft}{behind}", "  ")
     for line in flag_lines(explanation.flags):
         yield from _wrapped(plain(line), "  ! ")
     if explanation.drafts:
@@ -177,8 +150,11 @@ def _drafts(explanation: Explanation) -> Iterator[str]:
 
 
 def _name(explanation: Explanation, draft: DraftDistances) -> str:
-    """Return a draft's number with what became of it."""
-    return f"{draft.draft} {status(explanation, draft.draft)}"
+    """Return a draft's number with what became of it: chosen, runner-up, explained, or nothing."""
+    if draft.draft == explanation.selected:
+        return f"{draft.draft} chosen"
+    words = {"runner-up": explanation.runner_up, "explained": explanation.draft}
+    return f"{draft.draft} {', '.join(word for word, number in words.items() if number == draft.draft)}"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -214,23 +190,22 @@ def _section(name: str, section: SectionExplanation, explanation: Explanation) -
 
 
 def _pair(pair: Aligned, section: SectionExplanation) -> Iterator[str]:
-    """Yield a sentence with its mark and its share; below a reworded one, what it was."""
+    """Yield a sentence with its mark, its share and how near its partner is; below, what it was."""
     text = section.current[pair.current] if pair.current is not None else section.prior[pair.prior or 0]
-    near = how_near(pair)
-    remark = f" ({near})" if near else ""
+    remark = ""
+    if pair.kind != "same" and pair.distance is not None:
+        near = "distance" if pair.kind == "reworded" else "nearest"
+        turned = f"; says otherwise of {', '.join(pair.turned)}" if pair.turned else ""
+        remark = f" ({near} {pair.distance:.2f}{turned})"
     if pair.kind != "reworded" or section.shares is None:
         share = section.share_of(pair)
     else:
         share = section.shares.current[pair.current or 0]
-    yield from _sentence(f"{MARKS[pair.kind]} {pair.kind}", share, f"{plain(text)}{remark}")
+    mark = f"{MARKS[pair.kind]} {pair.kind}"
+    yield from _wrapped(f"{plain(text)}{remark}", f"  {mark:<10}  {percent(share):>5}  ")
     if pair.kind == "reworded" and pair.prior is not None:
         share = None if section.shares is None else section.shares.prior[pair.prior]
-        yield from _sentence("  was", share, plain(section.prior[pair.prior]))
-
-
-def _sentence(mark: str, share: float | None, text: str) -> Iterator[str]:
-    """Yield one sentence behind its mark and share, wrapped."""
-    yield from _wrapped(text, f"  {mark:<10}  {percent(share):>5}  ")
+        yield from _wrapped(plain(section.prior[pair.prior]), f"  {'  was':<10}  {percent(share):>5}  ")
 
 
 def changed_sentences(change: TrainingChange) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,7 @@ from tabon.encoders import Encoder, SentenceEncoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
-from tabon.method.scoring import Aggregate, ZeroPolicy
+from tabon.method.nearest import Aggregate, ZeroPolicy
 from tabon.method.selection import WORST
 from tabon.method.sentence_sets import Ids
 from tabon.selectors import Selector

@@ -1,13 +1,12 @@
 """The transition bank B^S (eq. 7): the training transitions themselves.
 
-It holds one table of distinct sentences, the ragged prior and current sets of
-each section, and the provenance of each row. The vectors of every distance are
-a view of that, made on first use. So one bank serves all distances.
+The vectors of every distance are a view of the sentence table and the ragged sets, made on first use.
+So one bank serves all distances.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,49 +20,19 @@ from tabon.method.bank_arrays import (
     Patients,
     Provenance,
     SetPairs,
-    bank_arrays,
     check_bank,
     check_provenance,
     side_from,
     table_from,
 )
-from tabon.method.bank_build import built_file, memory_spool, spools_beside
+from tabon.method.bank_build import built_file, spools_beside
 from tabon.method.bank_file import BankFile, read_bank_file, write_bank_file
 from tabon.method.distances import get_distance
-from tabon.method.nearest import ExactIndex, Index
+from tabon.method.nearest import EXACT, ExactIndex, SectionBank
 from tabon.method.sentence_sets import Ids, Progress
 from tabon.method.transitions import Transitions, transitions
 from tabon.text.records import Transition
 from tabon.text.reports import SECTIONS, Section
-
-__all__ = [
-    "BANK_FORMAT",
-    "EXACT",
-    "SectionBank",
-    "SectionSearch",
-    "SetPairs",
-    "TransitionBank",
-    "bank_arrays",
-    "bank_transitions",
-    "build_bank_file",
-    "section_bank",
-]
-
-EXACT = "exact"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SectionBank:
-    """One section's bank under one distance, ready to be searched."""
-
-    index: Index | None  # over the rows that have a direction; None where none has
-    rows: Ids  # bank row of each index row
-    zero_rows: Ids  # bank rows whose transition is zero
-    search: str = EXACT  # how distances are found, where that may change them
-
-    def __len__(self) -> int:
-        """Count the transitions."""
-        return len(self.rows) + len(self.zero_rows)
 
 
 class SectionSearch(Protocol):
@@ -106,19 +75,15 @@ class TransitionBank:
         progress: Progress | None = None,
     ) -> "TransitionBank":
         """Split, embed and keep training transitions; in memory, see `build_bank_file`."""
-        return cls(
-            built_file(transitions, load_encoder(encoder), memory_spool, store=store, progress=progress)
-        )
+        return cls(built_file(transitions, load_encoder(encoder), BytesIO, store=store, progress=progress))
 
     @classmethod
     def load(cls, path: str | Path, *, verify: bool = True, in_memory: bool = False) -> "TransitionBank":
         """Open a bank file, memory-mapped; a damaged one is refused.
 
-        Args:
-            path: the file.
-            verify: check every byte and every vector first; the structure is checked in any case.
-            in_memory: hold a copy, so that nobody who writes over the file can harm this process
-                (a file over 2 GiB is mapped all the same).
+        With `verify` every byte and every vector is checked first; the structure is checked in any case. With
+        `in_memory` a copy is held, so that nobody who writes over the file can harm this process (a file over
+        2 GiB is mapped all the same).
         """
         file = read_bank_file(Path(path), verify=verify, in_memory=in_memory)
         found = file.facts.get("format")
@@ -162,7 +127,7 @@ class TransitionBank:
         }
 
     def name_under(self, distance: str) -> str:
-        """Return what a signature calls this bank: its sum, and how it is searched where that may matter."""
+        """Return what a signature calls this bank: its sum, and how it is searched if that may matter."""
         searches = {self.section(section, distance).search for section in SECTIONS} - {EXACT}
         return "+".join([self.sha256[:12], *sorted(searches)])
 

@@ -1,8 +1,7 @@
-"""What lies in a bank file, part by part, read only where it is asked for; and what may lie there.
+"""What lies in a bank file, part by part, read only if it is asked for; and what may lie there.
 
-A right sum says that nothing was changed, not that it is a bank. Shapes, facts and
-numbers are looked at whenever a bank is opened, vectors too unless it is opened without
-`verify`; the provenance, line by line, by `tabon bank verify`.
+A right sum says that nothing was changed, not that it is a bank: shapes, facts and numbers are checked
+whenever a bank is opened, vectors with `verify`, the provenance by `tabon bank verify`.
 """
 
 import json
@@ -14,7 +13,6 @@ from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, cast, overload
 
 import numpy as np
@@ -41,42 +39,38 @@ from tabon.text.reports import SECTIONS, Section
 BANK_FORMAT = 4
 LETTER_FORMAT = 3  # the one before: its hashes of patients are of their names as written
 ROWS_AT_ONCE = 8192
-Hashes = NDArray[np.uint64]
 CACHED_ROWS = 512  # that are measured at once: they stay in the processor's cache
-NEWLINE = ord("\n")
+Hashes = NDArray[np.uint64]
 SIDES = tuple(f"{section}.{side}" for section in SECTIONS for side in ("prior", "current"))
-
-
-def are_shares(value: object) -> bool:
-    """Tell whether a JSON value has shares by section and distance."""
-    return isinstance(value, dict) and all(
-        isinstance(shares, dict) and all(is_number(share) and 0 <= share <= 1 for share in shares.values())
-        for shares in value.values()
-    )
 
 
 NAMES = ("encoder", "revision", "weights", "settings", "precision", "batching", "splitter", "parser", "sets")
 FACTS: Pattern = {
     "fingerprint": {**dict.fromkeys(NAMES, is_text), "dimension": is_count, "max_tokens": is_count},
-    "zero_shares": are_shares,
+    "zero_shares": lambda value: (
+        isinstance(value, dict)
+        and all(
+            isinstance(shares, dict)
+            and all(is_number(share) and 0 <= share <= 1 for share in shares.values())
+            for shares in value.values()
+        )
+    ),
 }
-PARTS: Parts = MappingProxyType(
-    {
-        "vectors": ("<f4", ("sentences", "dimension")),
-        "sentences": ("|u1", ("bytes of sentences",)),
-        "provenance": ("|u1", ("bytes of provenance",)),
-        "provenance.offsets": ("<i8", ("transitions + 1",)),
-        "patients": ("<u8", ("patients",)),
-        **{f"{side}.ids": ("<i4", (side,)) for side in SIDES},
-        **{f"{side}.offsets": ("<i8", ("transitions + 1",)) for side in SIDES},
-        **{f"{side}.written": ("<i4", (side,)) for side in SIDES},
-    }
-)
+PARTS: Parts = {
+    "vectors": ("<f4", ("sentences", "dimension")),
+    "sentences": ("|u1", ("bytes of sentences",)),
+    "provenance": ("|u1", ("bytes of provenance",)),
+    "provenance.offsets": ("<i8", ("transitions + 1",)),
+    "patients": ("<u8", ("patients",)),
+    **{f"{side}.ids": ("<i4", (side,)) for side in SIDES},
+    **{f"{side}.offsets": ("<i8", ("transitions + 1",)) for side in SIDES},
+    **{f"{side}.written": ("<i4", (side,)) for side in SIDES},
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetPairs:
-    """The prior and current sentence sets of one section; empty where a report lacks it."""
+    """The prior and current sentence sets of one section; empty if a report lacks it."""
 
     prior: RaggedSets
     current: RaggedSets
@@ -137,17 +131,9 @@ class Provenance(Sequence[Mapping[str, Any]]):
     def _read(self, line: bytes) -> Mapping[str, Any]:
         """Read one line; a transition is cited by its id, so it must have one."""
         row = parsed(line)
-        if misfit(row, {"id": is_text}, "row") is not None:
+        if not isinstance(row, dict) or not is_text(row.get("id")):
             raise BankDamagedError(self._place, "a line of its provenance is no object with an id")
-        return cast("Mapping[str, Any]", row)
-
-    def __eq__(self, other: object) -> bool:
-        """Tell whether the lines are the same."""
-        if not isinstance(other, Provenance):
-            return NotImplemented
-        return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.lines, other.lines)
-
-    __hash__ = None  # type: ignore[assignment]
+        return row
 
 
 class Patients(AbstractSet[str]):
@@ -170,9 +156,8 @@ class Patients(AbstractSet[str]):
         """Tell whether a patient is in the bank, however the name is written."""
         if not isinstance(name, str):
             return False
-        wanted = patient_hash(name)
-        place = int(np.searchsorted(self._hashes, np.uint64(wanted)))
-        return place < len(self._hashes) and int(self._hashes[place]) == wanted
+        wanted = np.uint64(patient_hash(name))
+        return bool(wanted in self._hashes[np.searchsorted(self._hashes, wanted) :][:1])
 
     def __len__(self) -> int:
         """Count the patients."""
@@ -231,22 +216,19 @@ def provenance_line(row: Mapping[str, Any]) -> bytes:
 
 
 def bank_arrays(
-    table: SentenceTable, pairs: Mapping[Section, SetPairs], provenance: Sequence[Mapping[str, Any]]
+    table: SentenceTable,
+    pairs: Mapping[Section, SetPairs],
+    provenance: Sequence[Mapping[str, Any]],
+    patients: Hashes | None = None,
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of a bank file."""
+    """Yield the parts of a bank file; what has its type already is not copied."""
     kept = provenance if isinstance(provenance, Provenance) else Provenance.of(provenance)
-    yield from array_parts(table, pairs, kept, patient_hashes(kept))
-
-
-def array_parts(
-    table: SentenceTable, pairs: Mapping[Section, SetPairs], provenance: Provenance, patients: Hashes
-) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of a bank file whose patients are known; what has its type already is not copied."""
+    known = patient_hashes(kept) if patients is None else patients
     yield "vectors", table.vectors.astype("<f4", copy=False)
     yield "sentences", np.frombuffer(json.dumps(list(table.sentences)).encode(), dtype=np.uint8)
-    yield "provenance", provenance.lines
-    yield "provenance.offsets", provenance.offsets.astype("<i8", copy=False)
-    yield "patients", patients.astype("<u8", copy=False)
+    yield "provenance", kept.lines
+    yield "provenance.offsets", kept.offsets.astype("<i8", copy=False)
+    yield "patients", known.astype("<u8", copy=False)
     for section, sides in pairs.items():
         for side, sets in (("prior", sides.prior), ("current", sides.current)):
             yield f"{section}.{side}.ids", sets.ids.astype("<i4", copy=False)
@@ -289,12 +271,12 @@ def check_bank(file: BankFile, *, contents: bool) -> None:
     sizes, arrays = check_parts(file, PARTS, BANK), file.arrays
     lines, offsets, hashes = arrays["provenance"], arrays["provenance.offsets"], arrays["patients"]
     sides = {side: side_from(file, side) for side in SIDES}
-    checks = {  # what is wrong where it does not hold
+    checks = {  # what is wrong if it does not hold
         "its vectors have another dimension than its encoder": sizes["dimension"]
         == file.facts["fingerprint"]["dimension"],
         "its provenance is not one line for each transition": sizes["transitions"] > 0
         and ascends(offsets, len(lines))
-        and bool((offsets[1:] > offsets[:-1]).all() and (lines[offsets[1:] - 1] == NEWLINE).all()),
+        and bool((offsets[1:] > offsets[:-1]).all() and (lines[offsets[1:] - 1] == ord("\n")).all()),
         "its patients are not in order": bool((hashes[1:] > hashes[:-1]).all()),
         "its sentence sets do not fit its sentences": all(
             ascends(sets.offsets, sizes[side])

@@ -1,10 +1,7 @@
-"""From transitions to a bank, in memory that does not grow with their number.
+"""From transitions to a bank, in memory that does not grow with their number (docs/decisions/large-banks.md).
 
-Transitions stream by once. What is kept of each are numbers and one line of
-provenance, in spools that grow in memory or in unnamed files, which vanish with
-the process. In memory stay the distinct sentences, the splits of some reports,
-and a block. Numbers of sentences are given as they come and put into the order
-of the text at the end.
+Transitions stream by once. Numbers and one line of provenance are kept of each, in spools that grow in
+memory or in unnamed files. In memory stay the distinct sentences, the splits of some reports, and a block.
 """
 
 from collections import Counter
@@ -27,18 +24,16 @@ from tabon.errors import BadInputError
 from tabon.method.bank_arrays import (
     BANK_FORMAT,
     ROWS_AT_ONCE,
-    Hashes,
     Provenance,
     SetPairs,
-    array_parts,
+    bank_arrays,
     name_hash,
     patient_hash,
     provenance_line,
 )
 from tabon.method.bank_file import BankFile, bank_file
 from tabon.method.distances import DISTANCES, get_distance
-from tabon.method.sentence_sets import Progress, RaggedSets, embed
-from tabon.method.signature import Fingerprint
+from tabon.method.sentence_sets import Fingerprint, Progress, RaggedSets, embed
 from tabon.method.transitions import transitions as transition_vectors
 from tabon.text.records import Transition
 from tabon.text.reports import SECTIONS, Section
@@ -46,11 +41,6 @@ from tabon.text.sentences import split_sentences
 
 SPLITS_KEPT = 4096  # reports whose sentences are remembered: a current report is often the next prior
 OpenSpool = Callable[[], IO[bytes]]
-
-
-def memory_spool() -> IO[bytes]:
-    """Open a spool in memory."""
-    return BytesIO()
 
 
 @contextmanager
@@ -111,15 +101,15 @@ class _Kept:
         self._open, self.count = open_spool, 0
         self.numbers: dict[str, int] = {}
         self._numbered: Callable[[str], bytes] = lru_cache(SPLITS_KEPT)(self._number)
-        self._sides = {(section, side): self._sets() for section in SECTIONS for side in ("prior", "current")}
+        self._sides = {  # of each side: numbers as written, and how many each report has
+            (section, side): (Spool(open_spool(), "<i4"), Spool(open_spool(), "<i4"))
+            for section in SECTIONS
+            for side in ("prior", "current")
+        }
         self._lines, self._ends = Spool(open_spool(), "|u1"), Spool(open_spool(), "<i8")
-        self._ids, self._patients = Spool(open_spool(), "<u8"), Spool(open_spool(), "<u8")
+        self._ids, self.patients = Spool(open_spool(), "<u8"), Spool(open_spool(), "<u8")
         self._length = 0
         self._ends.write(bytes(8))
-
-    def _sets(self) -> tuple[Spool, Spool]:
-        """Open the spools of one side: numbers as written, and how many each report has."""
-        return Spool(self._open(), "<i4"), Spool(self._open(), "<i4")
 
     def add(self, transition: Transition) -> None:
         """Keep one transition."""
@@ -135,7 +125,7 @@ class _Kept:
         self._ends.write(self._length.to_bytes(8, "little"))
         self._ids.write(name_hash(transition.id).to_bytes(8, "little"))
         if provenance.get("patient") is not None:
-            self._patients.write(patient_hash(str(provenance["patient"])).to_bytes(8, "little"))
+            self.patients.write(patient_hash(str(provenance["patient"])).to_bytes(8, "little"))
         self.count += 1
 
     def _number(self, text: str) -> bytes:
@@ -146,10 +136,6 @@ class _Kept:
     def provenance(self) -> Provenance:
         """Return the provenance of all rows."""
         return Provenance(self._lines.array(), self._ends.array())
-
-    def patients(self) -> Hashes:
-        """Return the sorted hashes of all patients."""
-        return np.unique(self._patients.array())
 
     def check(self) -> None:
         """Each row of a bank is cited by its id, so there are some and ids differ."""
@@ -173,8 +159,7 @@ class _Kept:
 
     def _ranked(self, numbers: Spool, lengths: Spool, rank: NDArray[np.int32]) -> RaggedSets:
         """Renumber the sets of one side, block by block."""
-        ids, written = self._sets()
-        offsets = Spool(self._open(), "<i8")
+        ids, written, offsets = (Spool(self._open(), dtype) for dtype in ("<i4", "<i4", "<i8"))
         offsets.write(bytes(8))
         given, counts, end = numbers.array(), lengths.array(), 0
         for start in range(0, self.count, ROWS_AT_ONCE):
@@ -210,8 +195,8 @@ def built_file(
         "fingerprint": asdict(Fingerprint.of(encoder)),
         "zero_shares": zero_shares(table.vectors, pairs),
     }
-    parts = array_parts(table, pairs, kept.provenance(), kept.patients())
-    return bank_file(facts, dict(parts))
+    patients = np.unique(kept.patients.array())
+    return bank_file(facts, dict(bank_arrays(table, pairs, kept.provenance(), patients)))
 
 
 def zero_shares(vectors: Matrix, pairs: Mapping[Section, SetPairs]) -> dict[str, dict[str, float]]:

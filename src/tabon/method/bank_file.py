@@ -1,15 +1,12 @@
-"""The bank's file: one file that is whole or refused.
+"""The bank's file: one file that is whole or refused (docs/decisions/bank-file.md).
 
     magic (8) | header length (8, little endian) | header (JSON) | sha256 of all that (32) | blobs
 
 The header names each blob's type, shape, place and sha256. Blobs lie end to end,
-each filled up with zeros to a multiple of 64 bytes, fill included in its sum; the
-file ends where the last one ends. So every byte is covered by some check.
-Writing goes to a temporary name, is synced, and takes its name in one step: a
-reader sees the old file or the new one. Nothing in it is ever executed. Arrays
+each filled up with zeros to a multiple of 64 bytes, fill included in its sum. Arrays
 go in and out piece by piece, so a file may be larger than memory. A right sum
-says nothing of who made a file: whatever is read is compared with what may be there
-before it is used, and no number of a file is allotted before the file's size bounds it.
+says nothing of who made a file: whatever is read is checked before it is used, and no
+number of a file is allotted before the file's size bounds it.
 """
 
 import json
@@ -33,8 +30,9 @@ MAX_HEADER = 1 << 24
 HEADER_ROOM = 1 << 14  # kept free for a header that is written last
 CHUNK = 1 << 24  # bytes that are summed or written at once
 DTYPES = frozenset({"<f2", "<f4", "<i4", "<i8", "<u8", "|u1"})
+MOST_AXES = 3  # of one array
 MOST_NUMBERS = 1 << 56  # of one array, empty sides counted as 1
-HELD = 1 << 31  # bytes of a file that is held in memory where that is asked for; a larger one is mapped
+HELD = 1 << 31  # bytes of a file that is held in memory if that is asked for; a larger one is mapped
 
 Arrays = Mapping[str, NDArray[Any]]
 Test = Callable[[Any], bool]
@@ -92,12 +90,9 @@ def read_bank_file(
 ) -> BankFile:
     """Open a file of arrays.
 
-    Args:
-        path: a regular file.
-        verify: check the sum of every part but the `unchecked` ones before use.
-        kind: how it begins and how it is refused.
-        unchecked: parts that are too large to be summed at each opening.
-        in_memory: hold a copy, which no later change of the file reaches; not of a file over `HELD`.
+    With `verify` the sum of every part but the `unchecked` ones, too large to be summed at each opening,
+    is checked before use. With `in_memory` a copy is held, which no later change of the file reaches; not
+    of a file over `HELD`.
     """
     data = _bytes_of(path, kind, in_memory=in_memory)
     header, start, digest = _read_head(path, data, kind)
@@ -135,22 +130,17 @@ def is_number(value: object) -> bool:
     return finite and not isinstance(value, bool)
 
 
-def _is_shape(value: object) -> bool:
-    """Tell whether a JSON value is a shape that an array can have."""
-    return (
-        isinstance(value, list)
-        and len(value) <= 3  # noqa: PLR2004
-        and all(map(is_count, value))
-        and prod(max(1, size) for size in value) < MOST_NUMBERS
-    )
-
-
 HEADER: Pattern = {
     "blobs": [
         {
             "name": is_text,
             "dtype": lambda value: isinstance(value, str) and value in DTYPES,
-            "shape": _is_shape,
+            "shape": lambda value: (
+                isinstance(value, list)
+                and len(value) <= MOST_AXES
+                and all(map(is_count, value))
+                and prod(max(1, size) for size in value) < MOST_NUMBERS
+            ),
             "length": is_count,
             "sha256": is_text,
         }
@@ -160,7 +150,7 @@ HEADER: Pattern = {
 
 
 def misfit(value: object, pattern: Pattern, place: str) -> str | None:
-    """Return the place where a JSON value is not what a pattern asks for; None where it fits.
+    """Return the place where a JSON value is not what a pattern asks for; None if it fits.
 
     >>> misfit({"a": [1, -1]}, {"a": [is_count]}, "facts")
     'facts.a[1]'
@@ -319,7 +309,7 @@ def _read_head(path: Path, data: NDArray[np.uint8], kind: FileKind) -> tuple[dic
 
 
 def parsed(data: bytes) -> object:
-    """Return the value of some JSON; None where it is no JSON, or nested too deeply."""
+    """Return the value of some JSON; None if it is no JSON, or nested too deeply."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):

@@ -71,29 +71,23 @@ def transition(distance: Distance, *, prior: Stack, current: Stack) -> Stack:
 def cosine_cost(*, prior: Rows, current: Rows) -> Stack:
     """M_ij = d(a_i, b_j) = ½(1 - a_i·b_j), (..., n, m).
 
-    Products are of the rows' own precision; where float32 would leave few digits
-    of a small cost, it is measured again in float64. Rows are unit only to float32,
-    so a row's distance to itself could come out as ±6e-8 and lose to a near twin:
-    equal rows cost exactly 0, others more.
+    Products are of the rows' own precision; a small cost is measured again in float64, and equal
+    rows, which are unit only to float32, cost exactly 0, others more.
 
     >>> cosine_cost(prior=np.array([[1.0, 0.0]]), current=np.array([[1.0, 0.0], [0.0, 1.0]])).tolist()
     [[0.0, 0.5]]
     """
-    cost = np.asarray(_products(prior, current), dtype=np.float64)
+    if prior.shape[-2] * current.shape[-2] * current.shape[-1] > SHARED_OUT:  # threads change last bits
+        products = np.einsum("...nd,...md->...nm", prior, current)
+    else:
+        products = prior @ np.swapaxes(current, -1, -2)
+    cost = np.asarray(products, dtype=np.float64)
     cost *= -0.5
     cost += 0.5
     near = np.nonzero(cost < NEAR)
     if len(near[0]):
         cost[near] = _small_costs(prior[near[:-1]], current[(*near[:-2], near[-1])])
     return np.minimum(cost, 1.0, out=cost)
-
-
-def _products(prior: Rows, current: Rows) -> Stack:
-    """a_i·b_j of all rows, (..., n, m); a long product goes round BLAS, whose threads change last bits."""
-    if prior.shape[-2] * current.shape[-2] * current.shape[-1] > SHARED_OUT:
-        long: Stack = np.einsum("...nd,...md->...nm", prior, current)
-        return long
-    return np.asarray(prior @ np.swapaxes(current, -1, -2))
 
 
 def _small_costs(prior: Rows, current: Rows) -> Stack:

@@ -1,11 +1,14 @@
-"""Exact top-k over a bank of unit rows (for eq. 9-10).
+"""The nearest training transitions of a draft's transition, exactly, and their distance (eq. 8-10).
 
-A blocked float32 matrix product only pre-selects: columns are folded into
-groups, the k-th best group maximum bounds the k-th best similarity from below,
-and everything within the product's rounding error of that bound is kept. The
-kept pairs are multiplied again, one by one and in a fixed order. So the result
-is exact, and its bits do not depend on block sizes, on the number of threads or
-on which queries are asked together. Equal bank rows are searched once.
+A blocked float32 product pre-selects all that rounding cannot exclude; the kept pairs are multiplied
+again, one by one and in a fixed order. So no bit of the result depends on block sizes, on threads or on
+which queries are asked together (docs/decisions/exact-search.md). Equal bank rows are searched once.
+
+If a transition is zero the cosine of eq. 9 is 0/0, and a named policy decides:
+
+* `neutral` (default): cosine 0, so distance ½ to everything;
+* `match`: zero to zero is distance 0, zero to anything else ½;
+* `farthest`: distance 1 to everything, on either side.
 """
 
 import sys
@@ -13,23 +16,32 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from threading import Lock
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
 from tabon.method.sentence_sets import Ids
+from tabon.method.transitions import Transitions, blas, blas_threads
 
 QUERY_BLOCK = 256
 FOLD = 32  # columns in a group
 PAIRS_AT_ONCE = 2048
 CLOSE = 1.0 - 1e-5  # two rows of a smaller cosine are not equal
+_ALONE = (
+    Lock()
+)  # the limit of BLAS is the process's: two searches at once would restore it in the wrong order
 ABSENT = np.float32(-3.0)  # less than any cosine
+ZeroPolicy = Literal["neutral", "match", "farthest"]
+Aggregate = Literal["min", "knn"]
+ZERO_POLICIES: tuple[ZeroPolicy, ...] = ("neutral", "match", "farthest")
+AGGREGATES: tuple[Aggregate, ...] = ("min", "knn")
+ZERO_TO_OTHER = {"neutral": 0.5, "match": 0.5, "farthest": 1.0}
+ZERO_TO_ZERO = {"neutral": 0.5, "match": 0.0, "farthest": 1.0}
+EXACT = "exact"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,22 +165,13 @@ def distinct_rows(rows: Matrix) -> tuple[Ids, Ids, Ids]:
     return copies[starts[:-1]], copies, starts
 
 
-_ALONE = Lock()  # the limit below is the process's: two searches at once would restore it in the wrong order
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """Return the handle to the BLAS library's own threads."""
-    return ThreadpoolController().select(user_api="blas")
-
-
 def _each(work: Callable[[int], None], starts: range, most: int) -> None:
-    """Do the work of each block: one block a core, rather than one product over all cores."""
-    workers = min(most, max([library["num_threads"] for library in _blas().info()], default=1))
+    """Do the work of each block: one block per core, rather than one product over all cores."""
+    workers = min(most, blas_threads())
     if len(starts) <= 1 or workers == 1:
         deque(map(work, starts), maxlen=0)
         return
-    with _ALONE, _blas().limit(limits=1), ThreadPoolExecutor(workers) as pool:
+    with _ALONE, blas().limit(limits=1), ThreadPoolExecutor(workers) as pool:
         deque(pool.map(work, starts), maxlen=0)
 
 
@@ -187,3 +190,84 @@ def pair_distances(queries: Matrix, rows: Matrix, query: Ids, row: Ids) -> NDArr
         similar[close[(asked[close] == found[close]).all(axis=1)]] = 1.0
         cosine[piece] = similar
     return np.clip(0.5 * (1.0 - cosine), 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SectionBank:
+    """One section's bank under one distance, ready to be searched."""
+
+    index: Index | None  # over the rows that have a direction; None if none has
+    rows: Ids  # bank row of each index row
+    zero_rows: Ids  # bank rows whose transition is zero
+    search: str = EXACT  # how distances are found, where that may change them
+
+    def __len__(self) -> int:
+        """Count the transitions."""
+        return len(self.rows) + len(self.zero_rows)
+
+
+def bank_neighbours(candidates: Transitions, bank: SectionBank, k: int, zero: ZeroPolicy) -> Neighbours:
+    """Return the k nearest training transitions of each candidate (eq. 9), as rows of the whole bank.
+
+    `k` may not exceed `len(bank)`.
+    """
+    if not candidates.zero.any():  # the usual case: no copy of all directions
+        return Neighbours(*_of_moving(candidates.directions, bank, k, zero))
+    distances = np.empty((len(candidates.zero), k))
+    rows = np.empty((len(candidates.zero), k), dtype=np.int64)
+    moving, still = np.flatnonzero(~candidates.zero), np.flatnonzero(candidates.zero)
+    distances[moving], rows[moving] = _of_moving(candidates.directions[moving], bank, k, zero)
+    # a candidate without a direction: the same for each of them
+    others, zeros = bank.rows[:k], bank.zero_rows[:k]
+    far = np.r_[np.full(len(others), ZERO_TO_OTHER[zero]), np.full(len(zeros), ZERO_TO_ZERO[zero])]
+    distances[still], rows[still] = _nearest_of(far[None], np.r_[others, zeros][None], k)
+    return Neighbours(distances, rows)
+
+
+def aggregate_distances(neighbours: NDArray[np.float64], aggregate: Aggregate) -> NDArray[np.float64]:
+    """Take the nearest, or the mean of the k nearest (eq. 10).
+
+    >>> aggregate_distances(np.array([[0.1, 0.3]]), "knn").tolist()
+    [0.2]
+    """
+    total = np.zeros(len(neighbours))
+    counted = 1 if aggregate == "min" else neighbours.shape[1]
+    for column in neighbours.T[:counted]:  # a fixed order of additions, whatever the batch
+        total += column
+    total /= counted
+    return total
+
+
+def _of_moving(
+    directions: NDArray[np.float32], bank: SectionBank, k: int, zero: ZeroPolicy
+) -> tuple[NDArray[np.float64], Ids]:
+    """Neighbours of candidates that have a direction; the bank's zero rows join as a constant."""
+    distances = np.empty((len(directions), 0))
+    rows = np.empty((len(directions), 0), dtype=np.int64)
+    if bank.index is not None:
+        found = bank.index.search(directions, min(k, len(bank.index)))
+        distances, rows = found.distances, bank.rows[found.rows]
+    if distances.shape[1] < k:
+        return _with_zero_rows(distances, rows, bank, k, zero)
+    if len(bank.zero_rows):
+        late = np.flatnonzero(distances[:, -1] >= ZERO_TO_OTHER[zero])
+        distances[late], rows[late] = _with_zero_rows(distances[late], rows[late], bank, k, zero)
+    return distances, rows
+
+
+def _with_zero_rows(
+    distances: NDArray[np.float64], rows: Ids, bank: SectionBank, k: int, zero: ZeroPolicy
+) -> tuple[NDArray[np.float64], Ids]:
+    """Let the bank's zero rows in among the neighbours of candidates that have a direction."""
+    others = np.broadcast_to(bank.zero_rows[:k], (len(rows), min(k, len(bank.zero_rows))))
+    return _nearest_of(
+        np.concatenate([distances, np.full(others.shape, ZERO_TO_OTHER[zero])], axis=1),
+        np.concatenate([rows, others], axis=1),
+        k,
+    )
+
+
+def _nearest_of(distances: NDArray[np.float64], rows: Ids, k: int) -> tuple[NDArray[np.float64], Ids]:
+    """Keep the k nearest, ties by row number."""
+    order = np.lexsort((rows, distances), axis=-1)[:, :k]
+    return np.take_along_axis(distances, order, axis=1), np.take_along_axis(rows, order, axis=1)

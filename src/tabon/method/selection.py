@@ -1,4 +1,4 @@
-"""From section distances to the chosen draft (eq. 11-12).
+"""From section distances to the chosen draft (eq. 11-12), and the signature of what chose it.
 
 Lower is better. Where the paper is silent: a section that the prior lacks is
 left out for all drafts; a draft that lacks a section has distance 1 there; ties
@@ -6,7 +6,8 @@ go to the earliest draft; where nothing can be compared, nothing is chosen.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any
 
@@ -16,7 +17,6 @@ from tabon.text.reports import Section
 
 WORST = 1.0  # the distance of a section that a draft lacks
 EMPTY_POLICY = "prior-left-out,draft-worst"
-
 ABSTENTIONS: Mapping[str, str] = MappingProxyType(
     {
         "no-drafts": "there are no drafts to choose from; give at least one",
@@ -69,13 +69,9 @@ class SectionDistances:
     """One section's bank distances 𝔇_S, one for each draft."""
 
     distances: tuple[float, ...]
-    nearest: tuple[tuple[Neighbour, ...], ...]  # empty where the draft lacks the section
+    nearest: tuple[tuple[Neighbour, ...], ...]  # empty if the draft lacks the section
     parts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)  # what a distance is made of
     compared: tuple[bool, ...]  # which drafts could be compared
-
-    def has(self, draft: int) -> bool:
-        """Whether a draft could be compared here."""
-        return self.compared[draft]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +81,11 @@ class Selection:
     selected: int | None
     total_distances: tuple[float, ...] = ()  # 𝔇(ŷ) of each draft, eq. 11; lower is better
     sections: Mapping[Section, SectionDistances] = field(default_factory=dict)
-    margin: float | None = None  # to the second best; None where there is no second
+    margin: float | None = None  # to the second best; None if there is no second
     tied: bool = False
     flags: tuple[Note, ...] = ()
     abstained: str | None = None  # a key of ABSTENTIONS
-    p: float | None = None  # how usual the pick is among calibration cases; None where nothing was calibrated
+    p: float | None = None  # how usual the pick is among calibration cases; None if nothing was calibrated
     signature: str = ""
 
     def as_record(self, query_id: str) -> dict[str, Any]:
@@ -136,7 +132,7 @@ def select(
     1
     """
     totals = np.array(total_distances(list(sections.values())))
-    eligible = [j for j in range(len(totals)) if any(part.has(j) for part in sections.values())]
+    eligible = [j for j in range(len(totals)) if any(part.compared[j] for part in sections.values())]
     if not eligible:
         return Selection(selected=None, flags=flags, abstained="nothing-to-compare", signature=signature)
     ranked = sorted(eligible, key=totals.__getitem__)  # stable: the earliest of equals
@@ -151,3 +147,34 @@ def select(
         flags=flags,
         signature=signature,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """All that changes a selection, in one line that fits under a table."""
+
+    distance: str
+    aggregate: str  # min, knn10
+    encoder: str  # name@weights
+    splitter: str
+    parser: str
+    sets: str
+    zero: str
+    empty: str
+    solver: str
+    bank: str  # first 12 hex digits of the bank's sha256
+    tabon: str = version("tabon")
+
+    def __str__(self) -> str:
+        """Write name:value, joined by bars."""
+        return "|".join(f"{field.name}:{getattr(self, field.name)}" for field in fields(self))
+
+
+def differences(one: str, other: str) -> tuple[str, str]:
+    """Return what each of two signatures says that the other does not.
+
+    >>> differences("distance:novelty|zero:match", "distance:cost-ot|zero:match")
+    ('distance:novelty', 'distance:cost-ot')
+    """
+    left, right = (set(signature.split("|")) for signature in (one, other))
+    return ", ".join(sorted(left - right)), ", ".join(sorted(right - left))

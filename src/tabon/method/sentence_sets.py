@@ -1,25 +1,27 @@
 """Sentence sets E^S(r) (eq. 1): every distinct sentence is embedded once.
 
-A `SentenceTable` maps distinct sentences to the rows of one matrix. A section
-of a report is then a short run of row numbers, and many sections are one ragged
-(ids, offsets) pair. Equal text gives the same row, so "no change" is exactly
-zero. Rows are in the order of the text, and the ids of a set ascend: ties
-inside a distance cannot depend on the order of sentences in the report.
+A `SentenceTable` maps distinct sentences to the rows of one matrix, in the order of the text. Many
+sections are one ragged (ids, offsets) pair, and the ids of a set ascend: equal text gives the same row,
+so "no change" is exactly zero, and ties cannot depend on the order of sentences in the report.
+A `Fingerprint` names all that turned text into these rows.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.encoders import Encoder, checked_rows
+from tabon.encoders import Encoder, EncoderFingerprint, checked_rows
 from tabon.encoders.protocol import Matrix
 from tabon.encoders.sentence_store import SentenceStore
+from tabon.errors import BankMismatchError
+from tabon.text.reports import PARSER
+from tabon.text.sentences import SPLITTER
 
 Ids = NDArray[np.int64]
 Progress = Callable[[int, int], None]  # done, total
-
 ENCODE_AT_ONCE = 2048  # unless the encoder knows better
 SET_MODE = "multiset"  # repeated sentences count as often as they stand there
 
@@ -34,7 +36,7 @@ class RaggedSets:
 
     ids: Ids  # row numbers of a sentence table, ascending inside each set
     offsets: Ids  # set i is ids[offsets[i] : offsets[i + 1]]
-    written: Ids | None = None  # the same rows in the order of the report, where that is known
+    written: Ids | None = None  # the same rows in the order of the report, if that is known
 
     @classmethod
     def of(cls, sets: Sequence[Sequence[int]]) -> "RaggedSets":
@@ -68,7 +70,7 @@ class RaggedSets:
         return RaggedSets(self.ids[places], offsets, written)
 
     def as_written(self, index: int) -> Ids:
-        """Return the ids of one set in the order of the report; in canonical order where it is not known."""
+        """Return the ids of one set in the order of the report; in canonical order if it is not known."""
         ids = self.ids if self.written is None else self.written
         return ids[self.offsets[index] : self.offsets[index + 1]]
 
@@ -148,3 +150,27 @@ def _fill(table: SentenceTable, rows: Iterable[int], known: Mapping[str, Matrix]
         else:
             table.vectors[row] = vector
     return missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint(EncoderFingerprint):
+    """All that went into a bank's vectors; a bank made with other values is refused."""
+
+    splitter: str
+    parser: str
+    sets: str
+
+    @classmethod
+    def of(cls, encoder: Encoder) -> "Fingerprint":
+        """Return the fingerprint that a bank built here and now would have."""
+        return cls(**asdict(encoder.fingerprint), splitter=SPLITTER, parser=PARSER, sets=SET_MODE)
+
+    def check(self, bank: Mapping[str, Any]) -> None:
+        """Refuse a bank by the name of the first field that differs.
+
+        Other batches change last bits alone, so a bank made on a GPU serves a processor.
+        """
+        here = asdict(self)
+        for field in [*here, *(bank.keys() - here.keys())]:
+            if field != "batching" and bank.get(field) != here.get(field):
+                raise BankMismatchError(field, bank=bank.get(field), here=here.get(field))

@@ -1,13 +1,11 @@
 """Transition vectors g^S (eq. 6) of many pairs of sentence sets at once.
 
-Pairs of one shape (n prior, m current sentences) go through the set distances
-as one stack that fits the processor's cache. That grouping is the only batching
-code there is. Costs are worked out once for all the distances asked for. Where
-there is much to do, stacks are shared out among threads; no bit depends on it.
+Pairs of one shape (n prior, m current sentences) go through the set distances as one stack that fits the
+processor's cache. If there is much to do, stacks are shared out among threads; no bit depends on it.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -48,11 +46,7 @@ def transitions(
 ) -> list[Transitions]:
     """Return the direction of g = T(A, B) for each pair of sets (eq. 6), for each distance.
 
-    Args:
-        distances: functions of `distances`.
-        vectors: the sentence table that the ids of the sets point into.
-        prior: the sets A; none may be empty.
-        current: the sets B, one for each A; none may be empty.
+    The ids of the sets A (`prior`) and B (`current`) are rows of `vectors`; none may be empty.
     """
     if (prior.lengths == 0).any() or (current.lengths == 0).any():
         raise EmptySectionError("a transition needs a sentence on each side; leave empty pairs out")
@@ -77,7 +71,12 @@ def transitions(
     numbers = (len(prior.ids) + len(current.ids)) * dimension
     workers = 1 if numbers < THREADED_NUMBERS else _cores()
     at_once = STACK_NUMBERS if workers == 1 else THREAD_STACK_NUMBERS
-    _each(fill, groups_of_one_shape(prior.lengths, current.lengths, dimension, at_once), workers)
+    stacks = groups_of_one_shape(prior.lengths, current.lengths, dimension, at_once)
+    if workers == 1:
+        deque(map(fill, stacks), maxlen=0)
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            deque(pool.map(fill, stacks), maxlen=0)
     return [Transitions(*pair) for pair in zip(directions, zero, strict=True)]
 
 
@@ -93,25 +92,20 @@ class _Workspace(local):
         return found
 
 
-def _each(work: Callable[[Shaped], None], stacks: Iterator[Shaped], workers: int) -> None:
-    """Do the work of each stack, in threads where there are several workers."""
-    if workers == 1:
-        deque(map(work, stacks), maxlen=0)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        deque(pool.map(work, stacks), maxlen=0)
-
-
 @cache
-def _libraries() -> ThreadpoolController:
+def blas() -> ThreadpoolController:
     """Return the handle to the BLAS library's own threads."""
     return ThreadpoolController().select(user_api="blas")
 
 
+def blas_threads() -> int:
+    """Return how many threads the BLAS library may use."""
+    return max([library["num_threads"] for library in blas().info()], default=1)
+
+
 def _cores() -> int:
-    """Return half of the threads that the BLAS library may use: two on one core share its arithmetic."""
-    allowed = max([library["num_threads"] for library in _libraries().info()], default=1)
-    return max(1, min(allowed // 2, MOST_THREADS))
+    """Return half of the BLAS library's threads: two on one core share its arithmetic."""
+    return max(1, min(blas_threads() // 2, MOST_THREADS))
 
 
 def _net_weights(weights: Weights, kept: NDArray[np.bool_] | None) -> tuple[Stack, Stack]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,26 +22,12 @@ MANY = 100  # in smaller stacks the solver is done before the vertices are liste
 CLEAR = 1e-9  # a gap between costs that no rounding can close
 
 
-@cache
-def _network_simplex() -> Any:  # noqa: ANN401  # a compiled function
-    """Return POT's compiled solver: `ot.emd` without its checks, which cost ten times the solving."""
-    return require("ot.lp.emd_wrap", extra="all", feature="the transport solver POT").emd_c
-
-
 def optimal_plans(cost: Stack) -> Stack:
-    """Return the optimal plan between uniform marginals for each cost matrix of a stack.
+    """Return the optimal plan γ* between uniform marginals for each cost matrix (..., n, m) of a stack.
 
-    Masses go in as whole numbers (m for each of n rows, n for each of m columns),
-    so the flows come back as whole numbers and the marginals hold to the last bit.
-    Where the shape is simple and the optimum clearly unique, it is found for the
-    whole stack at once: the same plan as the solver's, whose call costs more than
-    its solving.
-
-    Args:
-        cost: (..., n, m), finite.
-
-    Returns:
-        γ* of the same shape; its rows sum to 1/n, its columns to 1/m.
+    Masses go in as whole numbers (m for each of n rows, n for each of m columns), so the rows of γ* sum
+    to 1/n and its columns to 1/m to the last bit. If the shape is simple and the optimum clearly unique,
+    it is found for the whole stack at once: the same plan as the solver's (docs/decisions/transport-plan.md).
 
     >>> optimal_plans(np.array([[0.0, 1.0], [1.0, 0.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.5]]
@@ -125,10 +110,13 @@ def _one_more_cell(plan: Plan, n: int, m: int) -> Iterator[Plan]:
 
 
 def _solve(matrices: Stack, flows: Stack, which: NDArray[np.int64]) -> None:
-    """Fill in the whole-number flows of the matrices named, by the network simplex."""
+    """Fill in the whole-number flows of the matrices named, by POT's compiled network simplex.
+
+    That is `ot.emd` without its checks, which cost ten times the solving.
+    """
     n, m = matrices.shape[1:]
     leaving, arriving = np.full(n, float(m)), np.full(m, float(n))
-    solve = _network_simplex()
+    solve = require("ot.lp.emd_wrap", extra="all", feature="the transport solver POT").emd_c
     for number, matrix in zip(which.tolist(), matrices[which], strict=True):
         flows[number], _, _, _, code = solve(leaving, arriving, matrix, MAX_PIVOTS, 1)
         if code != OPTIMAL:

@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 from tabon._internal.registry import lookup
-from tabon.method.bank import SectionBank, TransitionBank
+from tabon.method.bank import TransitionBank
+from tabon.method.nearest import SectionBank
 from tabon.method.sentence_sets import Progress
 from tabon.text.reports import Section
 

@@ -12,8 +12,8 @@ import numpy as np
 from tabon._internal.extras import require
 from tabon.encoders.protocol import Matrix, Placement, devices_of
 from tabon.errors import BadInputError, EncoderError
-from tabon.method.bank import SectionBank, TransitionBank, section_bank
-from tabon.method.nearest import ABSENT, FOLD, ExactIndex, rounding_slack
+from tabon.method.bank import TransitionBank, section_bank
+from tabon.method.nearest import ABSENT, FOLD, ExactIndex, SectionBank, rounding_slack
 from tabon.method.sentence_sets import Ids
 from tabon.text.reports import Section
 

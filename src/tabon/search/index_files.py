@@ -16,7 +16,7 @@ import numpy as np
 from tabon._internal.registry import check_name
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
-from tabon.method.bank import SectionBank, TransitionBank, bank_transitions
+from tabon.method.bank import TransitionBank, bank_transitions
 from tabon.method.bank_arrays import are_unit_rows
 from tabon.method.bank_file import (
     Arrays,
@@ -31,6 +31,7 @@ from tabon.method.bank_file import (
     read_bank_file,
 )
 from tabon.method.distances import DISTANCES, get_distance
+from tabon.method.nearest import SectionBank
 from tabon.method.sentence_sets import Progress
 from tabon.method.transitions import transitions
 from tabon.search.cell_scan import to_single

@@ -20,9 +20,16 @@ from numpy.typing import NDArray
 from tabon._internal.retry import Backoff, retry_blocking
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError, SearchServiceError, ServiceLostError
-from tabon.method.bank import SectionBank, TransitionBank, bank_transitions
+from tabon.method.bank import TransitionBank, bank_transitions
 from tabon.method.distances import get_distance
-from tabon.method.nearest import ExactIndex, Neighbours, check_neighbours, pair_distances, rounding_slack
+from tabon.method.nearest import (
+    ExactIndex,
+    Neighbours,
+    SectionBank,
+    check_neighbours,
+    pair_distances,
+    rounding_slack,
+)
 from tabon.method.sentence_sets import Ids, Progress
 from tabon.search.half_index import Copies
 from tabon.text.reports import SECTIONS, Section

@@ -1,13 +1,12 @@
-"""What strangeness is usual: of the bank's own transitions, or of the picks for some queries.
+"""How implausible is the pick? Conformal p-values, against what is usual in the bank or for some queries.
 
-Two sources. `bank`: how far each training transition is from those of all other
-patients; it needs nothing else, and asks whether a draft looks like a real
-transition. `queries`: how implausible the picks were for queries of the same
-generator with the same number of drafts; it holds the asked rate.
+A p-value is the share of calibration cases at least as implausible as the case at
+hand; for a case that is exchangeable with them, P(p ≤ a) ≤ a (docs/decisions/abstention.md).
+Source `bank`: how far each training transition is from those of all other patients. Source `queries`: how
+implausible the picks were for queries of the same generator with the same number of drafts.
 """
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,19 +18,71 @@ from numpy.typing import NDArray
 from tabon._internal.atomic_files import replacing
 from tabon._internal.typed_values import read_typed
 from tabon.errors import BadInputError
-from tabon.method.bank import SectionBank, TransitionBank
-from tabon.method.nearest import ExactIndex
-from tabon.method.scoring import aggregate_distances, bank_neighbours
-from tabon.method.selection import Selection
-from tabon.method.signature import differences
+from tabon.method.bank import TransitionBank
+from tabon.method.nearest import ExactIndex, SectionBank, aggregate_distances, bank_neighbours
+from tabon.method.selection import Selection, differences
 from tabon.method.transitions import Transitions
 from tabon.selectors import Selector
-from tabon.selectors.conformal import best_of_p, conformal_p
 from tabon.selectors.transition import Transition
 from tabon.text.reports import SECTIONS, Section
 
-FORMAT = "tabon-calibration/1"
 Array = NDArray[np.float64]
+FORMAT = "tabon-calibration/1"
+
+
+def conformal_p(distances: Array, calibration: Array) -> Array:
+    """P = (1 + #{calibration ≥ d}) / (n + 1), ties counted as at least as implausible.
+
+    >>> conformal_p(np.array([0.5, 9.0]), np.array([0.1, 0.5, 0.7])).tolist()
+    [0.75, 0.25]
+    """
+    ordered = np.sort(calibration)
+    at_least = len(ordered) - np.searchsorted(ordered, distances, side="left")
+    return (1.0 + at_least.astype(np.float64)) / (len(ordered) + 1.0)
+
+
+def best_of_p(p: Array, num_candidates: NDArray[np.intp]) -> Array:
+    """P of the best of K drafts from the p of that draft alone.
+
+    Were the drafts independent real transitions, P(largest p ≤ x) = x^K. Drafts of one
+    generator are alike, so this abstains too seldom rather than too often.
+
+    >>> best_of_p(np.array([0.5]), np.array([3])).tolist()
+    [0.125]
+    """
+    best: Array = p**num_candidates
+    return best
+
+
+@dataclass(frozen=True, slots=True)
+class RiskCoverage:
+    """The mean loss of what is kept when the least plausible cases are left out."""
+
+    coverage: tuple[float, ...]  # ascending, up to 1
+    risk: tuple[float, ...]
+
+    @property
+    def area(self) -> float:
+        """Return the area under the curve (AURC); lower is better."""
+        return float(np.mean(self.risk))
+
+
+def risk_coverage(distances: Array, losses: Array, *, points: int | None = None) -> RiskCoverage:
+    """Keep the most plausible cases first; equally plausible ones are kept or left out together.
+
+    `losses` are what each pick costs, such as 1 - F1; `points` evenly spaced coverages are reported, or all.
+
+    >>> risk_coverage(np.array([0.2, 0.1, 0.9]), np.array([0.5, 0.0, 1.0])).risk
+    (0.0, 0.25, 0.5)
+    """
+    order = np.argsort(distances, kind="stable")
+    kept = np.arange(1, len(order) + 1)
+    risk = np.cumsum(losses[order]) / kept
+    last = np.r_[np.flatnonzero(np.diff(distances[order]) > 0), len(order) - 1]
+    if points is not None:
+        wanted = np.ceil(len(order) * np.arange(1, points + 1) / points)
+        last = last[np.minimum(np.searchsorted(kept[last], wanted), len(last) - 1)]
+    return RiskCoverage(tuple((kept[last] / len(order)).tolist()), tuple(risk[last].tolist()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +94,7 @@ class Calibration:
     distances: Mapping[str, tuple[float, ...]]
 
     def p(self, selections: Sequence[Selection]) -> Array:
-        """Return the p-value of each pick; NaN where nothing was chosen or compared before."""
+        """Return the p-value of each pick; NaN if nothing was chosen or compared before."""
         values = np.full(len(selections), np.nan)
         for row, selection in enumerate(selections):
             if selection.selected is None:
@@ -57,18 +108,11 @@ class Calibration:
             bank = self.source == "bank"
             usual = self.distances.get(sections_of(selection) if bank else kind_of(selection), ())
             if usual:
-                found = conformal_p(np.array([pick_distance(selection)]), np.array(usual))
+                found = conformal_p(
+                    np.array([selection.total_distances[selection.selected]]), np.array(usual)
+                )
                 values[row] = best_of_p(found, np.array([drafts_of(selection)]))[0] if bank else found[0]
         return values
-
-    def check_rate(self, rate: float) -> None:
-        """Refuse a rate that so few cases cannot hold."""
-        most = max(map(len, self.distances.values()), default=0)
-        if self.source == "queries" and 0 < rate * (most + 1) < 1:
-            raise BadInputError(
-                f"{most} calibration cases cannot hold a rate of {rate}: the smallest p is 1/{most + 1}; "
-                "calibrate on more queries"
-            )
 
 
 def sections_of(selection: Selection) -> str:
@@ -79,7 +123,7 @@ def sections_of(selection: Selection) -> str:
 def drafts_of(selection: Selection) -> int:
     """Count the drafts that could be chosen: the pick is the best of so many."""
     return sum(
-        any(part.has(draft) for part in selection.sections.values())
+        any(part.compared[draft] for part in selection.sections.values())
         for draft in range(len(selection.total_distances))
     )
 
@@ -89,27 +133,21 @@ def kind_of(selection: Selection) -> str:
     return f"{sections_of(selection)}, best of {drafts_of(selection)}"
 
 
-def pick_distance(selection: Selection) -> float:
-    """Return the total distance of the pick."""
-    if selection.selected is None:
-        raise BadInputError("nothing was chosen; there is no distance")
-    return selection.total_distances[selection.selected]
-
-
 def abstaining(selections: Sequence[Selection], calibration: Calibration, rate: float) -> list[Selection]:
-    """Give every pick its p, and choose nothing where it is at most `rate`."""
+    """Give every pick its p, and choose nothing if it is at most `rate`."""
     if not 0 <= rate < 1:
         raise BadInputError(f"the abstention rate is {rate}; give a number from 0 to below 1")
-    calibration.check_rate(rate)
+    most = max(map(len, calibration.distances.values()), default=0)
+    if calibration.source == "queries" and 0 < rate * (most + 1) < 1:
+        raise BadInputError(
+            f"{most} calibration cases cannot hold a rate of {rate}: the smallest p is 1/{most + 1}; "
+            "calibrate on more queries"
+        )
     answers = []
     for selection, p in zip(selections, calibration.p(selections).tolist(), strict=True):
-        known = None if np.isnan(p) else p
-        implausible = known is not None and known <= rate
-        answers.append(
-            replace(selection, p=known, selected=None, abstained="implausible")
-            if implausible
-            else replace(selection, p=known)
-        )
+        judged = replace(selection, p=None if np.isnan(p) else p)
+        implausible = p <= rate  # NaN is not
+        answers.append(replace(judged, selected=None, abstained="implausible") if implausible else judged)
     return answers
 
 
@@ -121,7 +159,8 @@ def from_queries(selections: Sequence[Selection]) -> Calibration:
     usual: dict[str, list[float]] = {}
     for selection in selections:
         if selection.selected is not None:
-            usual.setdefault(kind_of(selection), []).append(pick_distance(selection))
+            distance = selection.total_distances[selection.selected]
+            usual.setdefault(kind_of(selection), []).append(distance)
     return Calibration(
         source="queries",
         signature=signatures.pop(),
@@ -155,13 +194,19 @@ def from_bank(selector: Selector) -> Calibration:
 
 
 def _leave_patient_out(bank: TransitionBank, scorer: Transition, section: Section) -> Array:
-    """Return each bank row's distance to the rows of other patients; NaN where there are too few."""
+    """Return each bank row's distance to the rows of other patients; NaN if there are too few."""
     part = bank.section(section, scorer.distance)
     distances = np.full(len(bank), np.nan)
     if len(part) == 0:
         return distances
-    patients, k = _patients(bank), 1 if scorer.aggregate == "min" else scorer.num_neighbours
-    most = max(Counter(patients.tolist()).values())
+    names = [  # a row without a patient is a patient of its own
+        f"patient:{facts['patient']}" if facts.get("patient") is not None else f"row:{row}"
+        for row, facts in enumerate(bank.provenance)
+    ]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    patients = np.array([numbers[name] for name in names])
+    k = 1 if scorer.aggregate == "min" else scorer.num_neighbours
+    most = int(np.bincount(patients).max())
     rows = np.concatenate([part.rows, part.zero_rows])
     found = bank_neighbours(_moves_of(part), part, min(k + most, len(part)), scorer.zero)
     for place, row in enumerate(rows.tolist()):
@@ -182,16 +227,6 @@ def _moves_of(part: SectionBank) -> Transitions:
     still = np.zeros((len(part.zero_rows), moving.shape[1]), dtype=np.float32)
     zero = np.arange(len(part)) >= len(moving)
     return Transitions(np.concatenate([moving, still]), zero)
-
-
-def _patients(bank: TransitionBank) -> NDArray[np.intp]:
-    """Number the patients of the bank's rows; a row without one stands for itself."""
-    numbers: dict[str, int] = {}
-    names = [
-        f"patient:{facts['patient']}" if facts.get("patient") is not None else f"row:{row}"
-        for row, facts in enumerate(bank.provenance)
-    ]
-    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)
 
 
 def write_calibration(path: Path, calibration: Calibration) -> None:

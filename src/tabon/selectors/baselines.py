@@ -1,7 +1,7 @@
 """Selectors that look at nothing but length, place, chance or the generator's own confidence.
 
 None needs a prior or looks at the bank. What such a rule reaches is what a
-method has to beat. A draft without the section stands behind those that have it.
+method has to beat. A draft without the section is behind those that have it.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,8 +14,7 @@ import numpy as np
 
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import Distances, Scores
+from tabon.selectors.scorer import Batch, Distances, Scores
 from tabon.text.records import Query
 from tabon.text.reports import Section
 
@@ -47,32 +46,28 @@ class Plain:
         return Scores(distances, worst=self.worst)
 
 
-def longest(bank: TransitionBank, variant: str) -> Plain:
+def longest(_: TransitionBank, variant: str) -> Plain:
     """Return the rule that prefers many words; a missing section has none."""
-    del bank
-    return Plain(_without_variants("longest", variant), lambda *of: -_words(*of), worst=0.0)
+    return Plain(without_variants("longest", variant), lambda *of: -_words(*of), worst=0.0)
 
 
-def shortest(bank: TransitionBank, variant: str) -> Plain:
+def shortest(_: TransitionBank, variant: str) -> Plain:
     """Return the rule that prefers few words; a missing section is not a short one."""
-    del bank
-    return Plain(_without_variants("shortest", variant), _words)
+    return Plain(without_variants("shortest", variant), _words)
 
 
-def first(bank: TransitionBank, variant: str) -> Plain:
+def first(_: TransitionBank, variant: str) -> Plain:
     """Return the rule that takes drafts as they come."""
-    del bank
 
     def places(batch: Batch, _: Section) -> Distances:
         found: Distances = (np.arange(len(batch.drafts)) - batch.starts[batch.owner]).astype(np.float64)
         return found
 
-    return Plain(_without_variants("first", variant), places)
+    return Plain(without_variants("first", variant), places)
 
 
-def random(bank: TransitionBank, variant: str) -> Plain:
+def random(_: TransitionBank, variant: str) -> Plain:
     """Return the rule that draws a number for each draft, from a seed (0) and the query's id."""
-    del bank
     if not (variant or "0").isdecimal():
         raise BadInputError(f"random takes a whole number as its seed, got {variant!r}; say random:0")
     seed = int(variant or 0)
@@ -85,20 +80,19 @@ def random(bank: TransitionBank, variant: str) -> Plain:
     return Plain(f"random:{seed}", lambda batch, _: _by_query(batch, draws))
 
 
-def log_probability(bank: TransitionBank, variant: str) -> Plain:
+def log_probability(_: TransitionBank, variant: str) -> Plain:
     """Return the rule that prefers what the generator found likely.
 
     Read from `logprob` or `log_probability` beside a draft's text. Where every such
-    draft of a query has `tokens` too, it is the mean a token. A draft without it
+    draft of a query has `tokens` too, it is the mean per token. A draft without it
     cannot be compared.
     """
-    del bank
-    name = _without_variants("log-probability", variant)
+    name = without_variants("log-probability", variant)
     return Plain(name, lambda batch, _: -_by_query(batch, _log_probabilities))
 
 
-def _without_variants(name: str, variant: str) -> str:
-    """Return the name, if nothing stands after its colon."""
+def without_variants(name: str, variant: str) -> str:
+    """Return the name, if nothing follows its colon."""
     if variant:
         raise BadInputError(f"{name} has no variants, got {variant!r}; say {name}")
     return name
@@ -116,19 +110,19 @@ def _by_query(batch: Batch, values: Callable[[Query], Distances]) -> Distances:
 
 
 def _log_probabilities(query: Query) -> Distances:
-    """Return each draft's log-probability, a token if all can; NaN where it is not told."""
+    """Return each draft's log-probability, per token if all can; NaN if it is not given."""
     facts = [*query.draft_facts, *({} for _ in query.candidates)][: len(query.candidates)]
     sums = np.array([_number(fact, LOG_PROBABILITY_KEYS) for fact in facts], dtype=np.float64)
     tokens = np.array([_number(fact, TOKENS_KEYS) for fact in facts], dtype=np.float64)
-    told = ~np.isnan(sums)
-    if not (tokens[told] > 0).all():
+    known = ~np.isnan(sums)
+    if not (tokens[known] > 0).all():
         return sums
-    means: Distances = np.divide(sums, tokens, out=np.full(len(sums), nan), where=told)
+    means: Distances = np.divide(sums, tokens, out=np.full(len(sums), nan), where=known)
     return means
 
 
 def _number(facts: Mapping[str, Any], keys: tuple[str, ...]) -> float:
-    """Return the first of these facts that is a number; NaN where none is."""
+    """Return the first of these facts that is a number; NaN if none is."""
     for key in keys:
         value = facts.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):

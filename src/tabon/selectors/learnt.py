@@ -16,8 +16,7 @@ from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES, get_distance
 from tabon.method.transitions import transitions
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import Distances, Scores
+from tabon.selectors.scorer import Batch, Distances, Scores
 from tabon.selectors.weights import Array, FittedWeights, read_weights
 from tabon.text.reports import Section
 

@@ -15,11 +15,10 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
 from tabon.method.sentence_sets import Ids
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import Distances, Scores
+from tabon.selectors.baselines import without_variants
+from tabon.selectors.scorer import Batch, Distances, Scores
 from tabon.text.reports import Section
 
 ORDERS = (1, 2, 3)
@@ -57,11 +56,9 @@ class ModeX:
         return Scores(distances, {"in-mode": inside})
 
 
-def load(bank: TransitionBank, variant: str) -> ModeX:
+def load(_: TransitionBank, variant: str) -> ModeX:
     """Return ModeX; it has no variants and looks at no bank."""
-    del bank
-    if variant:
-        raise BadInputError(f"modex has no variants, got {variant!r}; say modex")
+    without_variants(ModeX.name, variant)
     return ModeX()
 
 
@@ -149,7 +146,7 @@ def fiedler_vector(graph: Graph) -> NDArray[np.float64]:
 
 
 def conductance(graph: Graph, side: NDArray[np.bool_]) -> float:
-    """Return the weight across a cut over the smaller of the volumes; 0 where that is 0.
+    """Return the weight across a cut over the smaller of the volumes; 0 if that is 0.
 
     >>> conductance(np.array([[0.0, 2.0], [2.0, 0.0]]), np.array([True, False]))
     1.0

@@ -1,10 +1,8 @@
 """Distance of a draft to the nearest training reports themselves, without any prior.
 
-This is best-of-N as Set-Distance Rewards (SDR) has it: D(E(draft), E(report)) by
-section, the least over the training reports or the mean of the ten least. The
-training reports are the *current* reports of the bank's transitions. Each row of
-the bank counts once: a report section that a hundred rows share, word for word,
-is a hundred neighbours.
+This is best-of-N as Set-Distance Rewards (SDR) has it: D(E(draft), E(report)) by section, the least over
+the *current* reports of the bank's transitions, or the mean of the ten least. Each row of the bank
+counts once: a section that a hundred rows share, word for word, is a hundred neighbours.
 """
 
 from collections.abc import Mapping
@@ -16,11 +14,10 @@ import numpy as np
 from tabon._internal.registry import check_name
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
-from tabon.method.scoring import AGGREGATES, Aggregate, aggregate_distances
+from tabon.method.nearest import AGGREGATES, Aggregate, aggregate_distances
 from tabon.method.selection import WORST, Neighbour
 from tabon.method.sentence_sets import Ids
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import Scores
+from tabon.selectors.scorer import Batch, Scores
 from tabon.selectors.set_distances.distances import SET_DISTANCES, UNMATCHED
 from tabon.selectors.set_distances.nearest_sets import SetIndex
 from tabon.text.reports import SECTIONS, Section
@@ -82,7 +79,7 @@ class ReportSpace:
 
     @cached_property
     def _indexes(self) -> Mapping[Section, SetIndex | None]:
-        """Return each section's training reports, laid out once; None where no report has the section."""
+        """Return each section's training reports, laid out once; None if no report has the section."""
         sets = {name: self.bank.pairs[name].current.take(self._rows(name)) for name in SECTIONS}
         vectors = self.bank.table.vectors
         return {
@@ -92,11 +89,7 @@ class ReportSpace:
 
 
 def load(bank: TransitionBank, variant: str) -> ReportSpace:
-    """Return the scorer of a variant such as `chamfer/min` or `transport/knn`.
-
-    Raises:
-        UnknownNameError: there is no such set distance or aggregation.
-    """
+    """Return the scorer of a variant such as `chamfer/min` or `transport/knn`."""
     distance, _, aggregate = variant.partition("/")
     if not variant:
         return ReportSpace(bank)

@@ -15,12 +15,10 @@ from tabon.encoders import ENCODERS, Encoder, SentenceEncoder, load_built_in, lo
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, EncoderError
 from tabon.method.bank import TransitionBank
-from tabon.method.scoring import Aggregate, ZeroPolicy
-from tabon.method.selection import EMPTY_POLICY, Note, SectionDistances, Selection, select
-from tabon.method.signature import Fingerprint, Signature
-from tabon.selectors.names import load_scorer
-from tabon.selectors.prepared import Batch, make_batch
-from tabon.selectors.scorer import Distances, Scorer, Scores
+from tabon.method.nearest import Aggregate, ZeroPolicy
+from tabon.method.selection import EMPTY_POLICY, Note, SectionDistances, Selection, Signature, select
+from tabon.method.sentence_sets import Fingerprint
+from tabon.selectors.scorer import Batch, Distances, Scorer, Scores, load_scorer, make_batch
 from tabon.selectors.transition import Transition
 from tabon.selectors.weights import who
 from tabon.text.records import Query
@@ -53,12 +51,12 @@ class Selector:
             bank: the training transitions.
             scorer: what gives drafts their distances: the paper's method, a name such as `fused` or
                 `consensus:rouge-l-f`, or an object of your own.
-            distance: the set distance of eq. 2-5; novelty where it is left out.
-            aggregate: `min` or `knn` (eq. 10); min where it is left out.
-            num_neighbours: the k of `knn`; 10 where it is left out.
-            zero: how a draft without change is scored; neutral where it is left out.
+            distance: the set distance of eq. 2-5; novelty if it is left out.
+            aggregate: `min` or `knn` (eq. 10); min if it is left out.
+            num_neighbours: the k of `knn`; 10 if it is left out.
+            zero: how a draft without change is scored; neutral if it is left out.
             history: the weight of each prior against the next newer one; 0 looks at the newest only.
-            encoder: the one that built the bank; found by name where it is left out.
+            encoder: the one that built the bank; found by name if it is left out.
             store: embeddings on disk.
             allow_bank_patients: answer queries of patients who are in the bank.
         """
@@ -136,7 +134,7 @@ class Selector:
         return "|".join(f"{name}:{value}" for name, value in parts.items())
 
     def _compared(self, batch: Batch, places: range, scores: Scores) -> SectionDistances | None:
-        """Return one query's distances in one section; None where no draft can be compared.
+        """Return one query's distances in one section; None if no draft can be compared.
 
         Priors count by how new they are. A draft that lacks the section is behind all that have it.
         """
@@ -200,7 +198,7 @@ def _report(value: Report | str) -> Report:
 
 
 def _weighted(weights: Distances, rows: Sequence[Distances]) -> Distances:
-    """Return the weighted mean over priors, of the defined values; NaN where none is."""
+    """Return the weighted mean over priors, of the defined values; NaN if none is."""
     if len(rows) == 1:
         return rows[0]
     stack = np.stack(rows)

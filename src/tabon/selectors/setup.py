@@ -9,18 +9,15 @@ from tabon.encoders import Encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, EncoderError, TransportError
 from tabon.method.bank import TransitionBank
-from tabon.method.scoring import Aggregate, ZeroPolicy
+from tabon.method.nearest import Aggregate, ZeroPolicy
 from tabon.method.selection import ABSTENTIONS, Selection
 from tabon.search import open_search
 from tabon.selectors import Selector
 from tabon.selectors.abstention import Calibration, abstaining, from_bank
-from tabon.selectors.names import PAPER
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import AnySelector
+from tabon.selectors.scorer import PAPER, AnySelector, Batch
 from tabon.text.records import BadLine, Query
 
 CHARACTERS_AT_ONCE = 2_000_000  # twice what 256 usual queries have
-Failure = EncoderError | TransportError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +131,8 @@ def answer(selector: AnySelector, batch: Sequence[Query | BadLine]) -> Answered:
     return Answered(b"".join(lines), tuple(complaints), len(batch))
 
 
-def _answers(selector: AnySelector, queries: list[Query]) -> Iterator[tuple[Query, Selection | Failure]]:
-    """Answer a batch at once; where that fails, one by one, so that one query cannot stop the others."""
+def _answers(selector: AnySelector, queries: list[Query]) -> Iterator[tuple[Query, Selection | Exception]]:
+    """Answer a batch at once; if that fails, one by one, so that one query cannot stop the others."""
     try:
         selections = selector.select_many(queries)
     except (EncoderError, TransportError) as error:

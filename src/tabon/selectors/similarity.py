@@ -1,9 +1,7 @@
 """How far apart two sections are: in embeddings, or by a score of the metric suite.
 
-One notion for every selector that compares texts. A set distance (`chamfer`, …)
-looks at the sentence embeddings. A score (`rouge-l-f`, `bleu-4`, …) measures the
-draft against the other text as its reference, and the distance is 1 - score; the
-pair's prior is left empty.
+A set distance (`chamfer`, …) looks at the sentence embeddings. A score (`rouge-l-f`, `bleu-4`, …)
+measures the draft against the other text as its reference, and the distance is 1 - score.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,8 +15,7 @@ from tabon.errors import BadInputError, UnknownNameError
 from tabon.method.sentence_sets import Ids, RaggedSets, SentenceTable
 from tabon.metrics.load import METRICS, load_metric
 from tabon.metrics.protocol import Metric, Pair, Score
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import Distances
+from tabon.selectors.scorer import Batch, Distances
 from tabon.selectors.set_distances.distances import SET_DISTANCES, paired_distances
 from tabon.text.reports import Section
 
@@ -122,7 +119,6 @@ def load_distance(name: str) -> TextDistance:
     """Return the set distance, or 1 - the score, of that name.
 
     Raises:
-        UnknownNameError: neither a set distance nor a score has this name.
         BadInputError: the score has no value for some pairs.
         MetricUnavailableError: the score's metric cannot be measured here.
 
@@ -154,7 +150,7 @@ def draft_sections(batch: Batch, section: Section) -> Sections:
 def prior_sections(batch: Batch, section: Section) -> Sections:
     """Return the section of every query's newest prior, texts as they were written."""
     return Sections(
-        batch.table.vectors, batch.prior_sets[section], lambda row: batch.prior_text(row, section)
+        batch.table.vectors, batch.prior_sets[section], lambda row: batch.queries[row].prior.section(section)
     )
 
 

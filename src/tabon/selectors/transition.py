@@ -1,28 +1,36 @@
-"""The paper's method (eq. 8-10): how far a draft's transition is from those of the bank."""
+"""How far a draft's transition is from those of the bank: the paper's method (eq. 8-10), and both ways.
+
+In `two-sided` the transition is the pair of T(A, B), what is new beside the prior, and T(B, A), what of
+the prior is no longer there: one vector of twice the dimension, divided by its own norm
+(docs/decisions/two-sided-transition.md).
+"""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from tabon._internal.registry import check_name
+from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
-from tabon.method.bank import SectionBank, TransitionBank
-from tabon.method.distances import DISTANCES, get_distance
-from tabon.method.scoring import (
+from tabon.method.bank import TransitionBank
+from tabon.method.distances import DISTANCES, novelty, transition
+from tabon.method.nearest import (
     AGGREGATES,
     ZERO_POLICIES,
     Aggregate,
+    ExactIndex,
+    SectionBank,
     ZeroPolicy,
     aggregate_distances,
     bank_neighbours,
 )
 from tabon.method.selection import WORST, Neighbour
-from tabon.method.sentence_sets import Ids
-from tabon.method.transitions import Transitions, transitions
+from tabon.method.sentence_sets import Ids, RaggedSets
+from tabon.method.transitions import Transitions, directions_of, groups_of_one_shape, norms_of
 from tabon.method.transport import SOLVER
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import Scores
+from tabon.selectors.scorer import Batch, Distances, Scores
 from tabon.text.reports import SECTIONS, Section
 
 NUM_NEIGHBOURS = 10
@@ -57,7 +65,7 @@ class Nearest:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Return how many neighbours count, and what a zero transition is worth."""
+        """Return how many neighbours count, and how a zero transition is scored."""
         counted = "min" if self.aggregate == "min" else f"knn{self.num_neighbours}"
         return {"aggregate": counted, "zero": self.zero}
 
@@ -108,21 +116,76 @@ class Transition(Nearest):
     def score(self, batch: Batch, section: Section) -> Scores:
         """Return each draft's bank distance (eq. 8-10)."""
         rows = batch.comparable(section)
-        [moves] = transitions(
-            [get_distance(self.distance)],
-            batch.table.vectors,
-            prior=batch.prior_sets[section].take(batch.owner[rows]),
-            current=batch.draft_sets[section].take(rows),
-        )
+        moves = batch.transitions(section, rows, self.distance)
         return self.scores(self.bank.section(section, self.distance), batch, rows, moves)
 
 
 def load(bank: TransitionBank, variant: str) -> Transition:
-    """Return the method of DISTANCE/AGGREGATE; novelty/min where nothing is named.
-
-    Raises:
-        BadInputError: a section's bank is smaller than the k of `knn`.
-    """
+    """Return the method of DISTANCE/AGGREGATE; novelty/min if nothing is named."""
     distance, _, aggregate = variant.partition("/")
     named = {"distance": distance, "aggregate": aggregate}
     return Transition(bank, **{name: value for name, value in named.items() if value})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class TwoSided(Nearest):
+    """Prefers the draft that adds and drops as drafts of the bank do; made by `load`."""
+
+    @property
+    def name(self) -> str:
+        """Return the selector with its aggregation."""
+        return f"two-sided:{self.aggregate}"
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Return what both halves are, and what the paper leaves open."""
+        return {"distance": "novelty-both-ways", **super().settings}
+
+    def score(self, batch: Batch, section: Section) -> Scores:
+        """Return each draft's bank distance; the parts are the lengths of `new` and `dropped`."""
+        rows = batch.comparable(section)
+        prior = batch.prior_sets[section].take(batch.owner[rows])
+        current = batch.draft_sets[section].take(rows)
+        moves, lengths = two_sided_transitions(batch.table.vectors, prior=prior, current=current)
+        parts = np.full((2, len(batch.drafts)), np.nan)
+        parts[:, rows] = lengths
+        scores = self.scores(self._banks[section], batch, rows, moves)
+        return replace(scores, parts=dict(zip(("new", "dropped"), parts, strict=True)))
+
+    @cached_property
+    def _banks(self) -> Mapping[Section, SectionBank]:
+        """Return each section's bank under this distance; made once."""
+        banks = {}
+        for section in SECTIONS:
+            pairs = self.bank.pairs[section]
+            present = pairs.present()
+            prior, current = pairs.prior.take(present), pairs.current.take(present)
+            moves, _ = two_sided_transitions(self.bank.table.vectors, prior=prior, current=current)
+            index = None if moves.zero.all() else ExactIndex(moves.directions[~moves.zero])
+            banks[section] = SectionBank(index, present[~moves.zero], present[moves.zero])
+        return banks
+
+
+def two_sided(bank: TransitionBank, variant: str) -> TwoSided:
+    """Return the two-sided method under `min` or `knn`; min if nothing is named."""
+    return TwoSided(bank, aggregate=variant or "min")  # type: ignore[arg-type]  # checked there
+
+
+def two_sided_transitions(
+    vectors: Matrix, *, prior: RaggedSets, current: RaggedSets
+) -> tuple[Transitions, Distances]:
+    """Return (T(A, B), T(B, A)) of each pair of sets as one direction, and the norms of both, (2, pairs)."""
+    dimension = vectors.shape[1]
+    directions = np.empty((len(prior), 2 * dimension), dtype=np.float32)
+    zero = np.empty(len(prior), dtype=bool)
+    lengths = np.empty((2, len(prior)))
+    for n, m, pairs in groups_of_one_shape(prior.lengths, current.lengths, dimension):
+        a = vectors[prior.stack(pairs, n)].astype(np.float64)
+        b = vectors[current.stack(pairs, m)].astype(np.float64)
+        halves = np.stack(
+            [transition(novelty, prior=a, current=b), transition(novelty, prior=b, current=a)], axis=1
+        )
+        lengths[:, pairs] = norms_of(halves).T
+        whole = halves.reshape(len(pairs), 2 * dimension)
+        directions[pairs], zero[pairs] = directions_of(whole, norms_of(whole))
+    return Transitions(directions, zero), lengths

@@ -6,9 +6,8 @@ Routes hold no arithmetic: an answer is the record that `tabon select` would wri
 """
 
 from tabon.service.app import RouteModule, guarded_app, make_app
-from tabon.service.explorer.records import NOTICE
 from tabon.service.guard import GuardSettings, RequestGuard, read_token
-from tabon.service.parsing import Limits
+from tabon.service.parsing import NOTICE, Limits
 from tabon.service.query_service import AnswerSettings, QueryService, query_service_of
 from tabon.service.server import ServeSettings, listening, serve
 

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from tabon._internal.extras import require
 from tabon.errors import ServiceError
 from tabon.explain.explanation import NEIGHBOURS
-from tabon.service.explorer.records import NOTICE
 from tabon.service.guard import App, GuardSettings, RequestGuard
 from tabon.service.metrics import CONTENT_TYPE
-from tabon.service.parsing import explanation_body, query_from_body, selection_body, whole_number
+from tabon.service.parsing import NOTICE, explanation_body, query_from_body, selection_body, whole_number
 from tabon.service.query_service import ExplainOptions, QueryService
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def make_app(route_modules: Sequence[RouteModule]) -> "Starlette":
 
     app = Starlette(
         routes=[Route("/openapi.json", openapi), *(route for one in route_modules for route in one.routes)],
-        exception_handlers={ServiceError: _refused, Exception: _refused, HTTPException: _unknown},
+        exception_handlers=dict.fromkeys((ServiceError, HTTPException, Exception), _failed),
         lifespan=running,
     )
     app.router.redirect_slashes = False
@@ -177,20 +176,15 @@ def _contract(route_modules: Sequence[RouteModule]) -> dict[str, Any]:
     return {"openapi": "3.1.0", "info": info, "paths": paths, "components": components}
 
 
-async def _refused(_: "Request", error: Exception) -> "Response":
+async def _failed(_: "Request", error: Exception) -> "Response":
     """Give every error one form, which never repeats the input."""
-    return _error(error if isinstance(error, ServiceError) else ServiceError(500, "the service failed"))
-
-
-async def _unknown(_: "Request", error: Exception) -> "Response":
-    """Say that no route answers this."""
-    status, headers = getattr(error, "status_code", 500), getattr(error, "headers", None)
-    message = HTTPStatus(status).phrase.lower()
-    return _error(ServiceError(status, message, "see /openapi.json for the routes"), headers)
-
-
-def _error(error: ServiceError, headers: Mapping[str, str] | None = None) -> "Response":
-    """Return an error as an answer."""
+    from starlette.exceptions import HTTPException
     from starlette.responses import Response
 
-    return Response(error.body(), error.status, {**(headers or {}), **error.headers()}, JSON)
+    shown, headers = ServiceError(500, "the service failed"), dict[str, str]()
+    if isinstance(error, ServiceError):
+        shown = error
+    elif isinstance(error, HTTPException):  # no route answers this
+        message, headers = HTTPStatus(error.status_code).phrase.lower(), dict(error.headers or {})
+        shown = ServiceError(error.status_code, message, "see /openapi.json for the routes")
+    return Response(shown.body(), shown.status, {**headers, **shown.headers()}, JSON)

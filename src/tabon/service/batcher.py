@@ -1,10 +1,8 @@
 """One worker, one bounded queue: requests that come together are answered together.
 
-The worker takes what waits (up to a number of queries and a bound on their
-time and memory), answers the queries with one call and hands each its own
-result. A query that fails does not fail the others. While a heavy query waits,
-every second batch takes the oldest queries and the others take the lightest: heavy
-ones cannot keep the worker from small ones, nor the other way round.
+The worker answers what waits (up to a number of queries and a bound on their time and memory) with one
+call. A query that fails does not fail the others. While a heavy query waits, every second batch takes
+the oldest queries and the others take the lightest: neither kind can keep the worker from the other.
 """
 
 import logging
@@ -62,7 +60,7 @@ class Batcher(Generic[T, R]):
         self._thread.start()
 
     def submit(self, item: T, load: float = 0.0) -> "Future[R]":
-        """Put one item into the queue; refuse it where the queue is full or the service is ending."""
+        """Put one item into the queue; refuse it if the queue is full or the service is ending."""
         waiting: Waiting[T, R] = Waiting(item, load)
         with self._changed:
             if self._closed:
@@ -125,7 +123,7 @@ class Batcher(Generic[T, R]):
         return batch
 
     def _finish(self, batch: Sequence[Waiting[T, R]]) -> None:
-        """Answer a batch at once; where that fails, one by one."""
+        """Answer a batch at once; if that fails, one by one."""
         try:
             answers = list(zip(batch, self._answer([one.item for one in batch]), strict=True))
         except BaseException as error:  # noqa: BLE001  # whatever it is, the worker lives on

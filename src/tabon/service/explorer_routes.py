@@ -1,9 +1,7 @@
 """The explorer's routes: the page's own files, the list of studies, one study and its image.
 
-Studies are worked out when they are asked for, one at a time on a thread of
-their own, with a selector of their own (see `explorer_of`): neither the event
-loop nor the worker of the other routes waits for them. What was asked for
-last is kept as bytes.
+Studies are worked out when they are asked for, one at a time on a thread and with a selector of their
+own (see `explorer_of`): neither the event loop nor the other routes' worker waits for them.
 """
 
 import asyncio
@@ -16,8 +14,8 @@ from tabon._internal.extras import require
 from tabon.errors import BadInputError, ServiceError
 from tabon.generation.protocol import EncodedImage
 from tabon.service.app import RouteModule, answer, read_contract
-from tabon.service.explorer import Page, Studies, overview_record, read_page, study_record
-from tabon.service.explorer.records import as_json
+from tabon.service.explorer.export import Page, as_json, overview_record, read_page, study_record
+from tabon.service.explorer.studies import Studies
 from tabon.service.parsing import service_error, whole_number
 
 if TYPE_CHECKING:
@@ -88,7 +86,7 @@ class StudyCache:
         return answer(await self.ask(lambda: self.study(number)), headers=NO_STORE)
 
     async def give_image(self, request: "Request") -> "Response":
-        """Give the X-ray of one study, where there is one."""
+        """Give the X-ray of one study, if there is one."""
         number = self._number(request)
         image = await self.ask(lambda: self.image(number))
         if image is None:

@@ -21,8 +21,8 @@ from uuid import uuid4
 
 from tabon._internal.secret_files import LONGEST, read_secret
 from tabon.errors import BadInputError, ServiceError
-from tabon.service.explorer.records import NOTICE
 from tabon.service.metrics import Metrics
+from tabon.service.parsing import NOTICE
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -174,7 +174,12 @@ class RequestGuard:
             raise ServiceError(429, "too many requests at the same time", "try again later", retry_after=1)
         self._working += 1
         try:
-            await self._app(scope, _replayed(body, receive), send)
+            waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+            async def replay() -> Message:  # the body that was read, and then what comes after
+                return waiting.pop() if waiting else await receive()
+
+            await self._app(scope, replay, send)
         finally:
             self._working -= 1
 
@@ -192,7 +197,7 @@ class RequestGuard:
                 )
 
     def _check_token(self, scope: Scope) -> None:
-        """Refuse a request without the token, where there is one; the comparison takes constant time."""
+        """Refuse a request without the token, if there is one; the comparison takes constant time."""
         token = self._settings.token
         if token is None or scope["path"] in OPEN_ROUTES:
             return
@@ -260,23 +265,13 @@ def _values(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> list[str]:
 
 
 def _name(host: str) -> str:
-    """Return the name in a Host header, without its port; empty where it is not a host.
+    """Return the name in a Host header, without its port; empty if it is not a host.
 
     >>> [_name(host) for host in ("LocalHost:80", "[::1]:80", "[::1]x", "a@localhost", "localhost/x", "")]
     ['localhost', '::1', '', '', '', '']
     """
     found = _HOST.fullmatch(host)
     return "" if found is None else (found["address"] or found["name"]).lower()
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives the body that was read, and then what comes after."""
-    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return replay
 
 
 def _marked(send: Send, seen: _Seen) -> Send:
@@ -297,7 +292,7 @@ def _marked(send: Send, seen: _Seen) -> Send:
 
 
 async def _refuse(send: Send, seen: _Seen, error: ServiceError) -> None:
-    """Send an error; where an answer has begun, nothing can be added."""
+    """Send an error; if an answer has begun, nothing can be added."""
     if seen.status:
         return
     body = error.body()

@@ -26,6 +26,7 @@ from tabon.text.records import TEXT_KEYS, Query, query_from_record
 from tabon.text.reports import Report
 from tabon.text.sentences import split_sentences
 
+NOTICE: Final = "Research use only. Not a medical device."
 LARGEST: Final = 2**53 - 1  # whole number that every JSON reader keeps exactly
 SHORT: Final = 256  # characters of an id or a patient
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # possessive: linear whatever the bytes

@@ -1,4 +1,7 @@
-"""What the routes call: a query in, its selection or its explanation out."""
+"""What the routes call: a query in, its selection or its explanation out.
+
+The golden query is a fixed question whose answer must not change while the service runs.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,14 +18,47 @@ from tabon.selectors.scorer import AnySelector
 from tabon.selectors.selector import bank_encoder
 from tabon.selectors.setup import SelectionSettings, make_selector, may_abstain
 from tabon.service.batcher import Batcher, BatchSettings
-from tabon.service.explorer.records import NOTICE
 from tabon.service.metrics import Metrics
-from tabon.service.parsing import Limits, load_of, service_error
-from tabon.service.ready import GOLDEN, GOLDEN_SENTENCES, Readiness
+from tabon.service.parsing import NOTICE, Limits, load_of, service_error
 from tabon.text.records import Query
+from tabon.text.reports import SECTIONS, Report
+from tabon.text.sentences import split_sentences
 
+GOLDEN: Final = Query(
+    id="tabon-golden",
+    priors=(
+        Report(
+            findings="The lungs are clear. Heart size is normal. No pleural effusion or pneumothorax.",
+            impression="No acute cardiopulmonary process.",
+        ),
+    ),
+    candidates=(
+        Report(
+            findings="New small left pleural effusion. Heart size is normal. No pneumothorax.",
+            impression="New small left pleural effusion.",
+        ),
+        Report(
+            findings="The lungs are clear. Heart size is mildly enlarged. No pleural effusion.",
+            impression="Mild cardiomegaly without edema.",
+        ),
+    ),
+)
+GOLDEN_SENTENCES: Final = tuple(
+    sentence
+    for report in (*GOLDEN.priors, *GOLDEN.candidates)
+    for section in SECTIONS
+    for sentence in split_sentences(report.section(section))
+)
 READY_SECONDS: Final = 1.0  # an answer about readiness is given again for so long
 Answer = Selection | Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether the service may be asked, and why not."""
+
+    ready: bool
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,25 +1,34 @@
-"""Running the application on a port until the process is told to end."""
+"""Running the application on a port until the process is to end, and the form of its log lines.
 
+A connection that waits for its client for too long is closed: uvicorn itself waits for ever.
+"""
+
+import asyncio
 import errno
+import json
 import logging
 import socket
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from tabon._internal.extras import require
 from tabon.errors import BadInputError
 from tabon.service.app import RouteModule, guarded_app
-from tabon.service.connections import LOOK_SECONDS, watched_protocol
-from tabon.service.guard import App, guard_settings, read_token
+from tabon.service.guard import App, guard_settings, read_token, request_id
 from tabon.service.query_service import QueryService
 
 if TYPE_CHECKING:
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 
+
+LOOK_SECONDS: Final = 10.0  # between two looks at a connection; a client may take so long, and not twice
+TEXT = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
 HEADER_BYTES = 16_384
 CONNECTIONS = 1024  # and no more than half of the files that the process may open
 KEEP_ALIVE_SECONDS = 5
@@ -27,6 +36,91 @@ GRACE_SECONDS = 5  # beyond the longest request
 BACKLOG = 2048  # connections that wait while the bank is loaded
 NOT_HERE = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}  # an address that this machine does not have
 log = logging.getLogger(__name__)
+
+
+def watched_protocol(  # noqa: C901  # a class, whose base is imported here
+    seconds: float = LOOK_SECONDS, most: int = 1024
+) -> "type[H11Protocol]":
+    """Return uvicorn's HTTP/1.1, which closes connections whose client neither sends a head nor reads.
+
+    A connection that two looks find waiting for its client, with nothing sent, read or asked between them,
+    is cut off. A body that does not arrive is the guard's. If there are `most` connections already, a new
+    one takes the place of the one that has waited for its client longest; if none waits it is cut off.
+    """
+    require("uvicorn", extra="service", feature="the HTTP service")
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class WatchedProtocol(H11Protocol):
+        """Looks at its connection from time to time."""
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            """Begin to look."""
+            super().connection_made(transport)
+            self.access_log = False  # it would hold paths, and so text
+            self.since = self.loop.time()
+            self._look((None, -1))
+            if len(self.connections) > most:  # one that was just made is silent too, so there is one
+                connections: set[Any] = self.connections
+                silent = (one for one in connections if one.waits() or one.cycle.more_body)
+                left = (one for one in silent if not one.transport.is_closing())
+                min(left, key=lambda one: one.since).transport.abort()
+
+        def on_response_complete(self) -> None:
+            """Note when it became the client's turn."""
+            self.since = self.loop.time()
+            super().on_response_complete()
+
+        def send_400_response(self, msg: str) -> None:
+            """Refuse bytes that are no HTTP if nothing was answered yet, and end what the client asked."""
+            if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+                super().send_400_response(msg)
+            self.transport.close()
+            if self.cycle is not None:
+                self.cycle.disconnected = True
+                self.cycle.message_event.set()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            """Look no more."""
+            self._watch.cancel()
+            super().connection_lost(exc)
+
+        def _look(self, before: tuple[Any, int]) -> None:
+            """Cut the connection off where nothing has changed since the last look."""
+            now = (self.cycle, self.transport.get_write_buffer_size())
+            if self.waits() and now == before:
+                self.transport.abort()
+            else:
+                left = now if self.waits() else (None, -1)
+                self._watch = self.loop.call_later(seconds, self._look, left)
+
+        def waits(self) -> bool:
+            """Whether it is the client's turn: to send a head, to read, or to learn of the end."""
+            idle = self.cycle is None or self.cycle.response_complete
+            return idle or self.flow.write_paused or self.transport.is_closing()
+
+    return WatchedProtocol
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time, level, logger, message, and the request's id if there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write a record; of an exception only its kind, since its message may hold text."""
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if found := request_id.get():
+            line["request"] = found
+        if record.exc_info and record.exc_info[0]:
+            line["exception"] = record.exc_info[0].__name__
+        return json.dumps(line)
+
+
+FORMATS = {"text": TEXT, "json": JsonFormatter()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,13 +17,13 @@ from tabon.encoders import Encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError
 from tabon.evaluation.inputs import whose
-from tabon.method.bank import BANK_FORMAT, SetPairs, TransitionBank, bank_arrays
+from tabon.method.bank import TransitionBank
+from tabon.method.bank_arrays import BANK_FORMAT, SetPairs, bank_arrays
 from tabon.method.bank_file import bank_file
 from tabon.method.selection import Selection
-from tabon.method.sentence_sets import RaggedSets, SentenceTable, embed
-from tabon.method.signature import Fingerprint
+from tabon.method.sentence_sets import Fingerprint, RaggedSets, SentenceTable, embed
 from tabon.selectors import Batch, Scorer, Selector
-from tabon.selectors.prepared import Sentences, make_batch
+from tabon.selectors.scorer import Sentences, make_batch
 from tabon.text.records import Query
 from tabon.text.reports import Section
 

@@ -20,7 +20,7 @@ from tabon.generation.providers.command import words_of
 from tabon.generation.providers.names import KINDS
 from tabon.generation.runner import read_price
 from tabon.method.distances import DISTANCES
-from tabon.method.scoring import AGGREGATES, ZERO_POLICIES
+from tabon.method.nearest import AGGREGATES, ZERO_POLICIES
 from tabon.metrics import METRICS
 from tabon.text.records import MAX_DRAFTS
 

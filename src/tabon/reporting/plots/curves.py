@@ -19,7 +19,7 @@ from tabon.reporting.plots.drawing import (
     svg,
 )
 from tabon.reporting.tables.places import method_name, section_name
-from tabon.selectors.conformal import RiskCoverage
+from tabon.selectors.abstention import RiskCoverage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,8 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import Distances
+from tabon.selectors.scorer import Batch, Distances
 from tabon.selectors.similarity import TextDistance, draft_sections
 from tabon.text.reports import Section
 

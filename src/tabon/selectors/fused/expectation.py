@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon.selectors.fused.typical import PAIRS, SEED
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import Distances
+from tabon.selectors.scorer import Batch, Distances
 from tabon.text.reports import Section
 
 LONGEST: Final = 1000  # characters of a sentence that is remembered

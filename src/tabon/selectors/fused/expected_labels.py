@@ -10,8 +10,7 @@ import numpy as np
 from tabon.method.bank import TransitionBank
 from tabon.selectors.fused.expectation import Habits, Held, Odds, asked, habits, remembered
 from tabon.selectors.fused.typical import sample_rows
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import Distances
+from tabon.selectors.scorer import Batch, Distances
 from tabon.text.observations import NO_FINDING, NOT_A_FINDING, OBSERVATIONS, label_text
 from tabon.text.reports import SECTIONS, Section
 

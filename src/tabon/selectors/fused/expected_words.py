@@ -17,8 +17,7 @@ import numpy as np
 from tabon.method.bank import TransitionBank
 from tabon.selectors.fused.expectation import Habits, Held, Odds, asked, habits, how_often, remembered
 from tabon.selectors.fused.typical import sample_rows
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import Distances
+from tabon.selectors.scorer import Batch, Distances
 from tabon.text.reports import SECTIONS, Section
 
 NAME: Final = "expected-words"

@@ -26,11 +26,9 @@ from tabon.selectors.fused.expected_labels import ExpectedLabels
 from tabon.selectors.fused.expected_words import NAME as EXPECTED_WORDS
 from tabon.selectors.fused.expected_words import ExpectedWords
 from tabon.selectors.fused.typical import Typical, prior_strength, random_pairs, spread
-from tabon.selectors.nearest_prior import NearestPrior
-from tabon.selectors.next_visit import NextVisit
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import Distances, Scores
+from tabon.selectors.scorer import Batch, Distances, Scores
 from tabon.selectors.similarity import TextDistance, load_distance
+from tabon.selectors.text_scorers import NearestPrior, NextVisit
 from tabon.selectors.weights import FittedWeights, read_weights
 from tabon.text.observations import LABELLER
 from tabon.text.reports import SECTIONS, Section

@@ -16,8 +16,7 @@ from tabon.encoders.protocol import Matrix
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import Stack
 from tabon.method.sentence_sets import Ids, RaggedSets
-from tabon.selectors.prepared import Batch
-from tabon.selectors.scorer import Distances, Scores
+from tabon.selectors.scorer import Batch, Distances, Scores
 from tabon.selectors.set_distances.distances import grid_cost
 from tabon.selectors.similarity import TextDistance, written_sections
 from tabon.text.reports import SECTIONS, Section

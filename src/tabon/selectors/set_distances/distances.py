@@ -1,15 +1,11 @@
-r"""Symmetric distances D(A, B) of two sentence sets, each over stacks of costs.
+"""Symmetric distances D(A, B) of two sentence sets, each over stacks of costs.
 
 Each equation is one function from the costs `(..., n, m)` of a pair of sets, or
 of many pairs of one shape, to `(...)`; only `mean` takes the vectors themselves.
 All are in [0, 1], symmetric, and 0 on equal sets. An empty set has no distance.
 
-A cost is d(u, v) = ½(1 - u·v), summed over the dimensions in one fixed order and
-rounded to a multiple of 2⁻⁴⁰. Sums of up to 2¹³ such costs have no rounding
-error. So a distance has the same bits whatever the order of the sentences, the
-side a set stands on and the pairs it is measured with, two reports that tie do
-so exactly, and all optimal plans and matchings cost the same. The rounding is
-under 5e-13; the embeddings themselves are known to 6e-8.
+A cost is d(u, v) = ½(1 - u·v), rounded to a multiple of 2⁻⁴⁰: sums of up to 2¹³ such costs have no
+rounding error, so the order of sentences, sides and pairs changes no bit (docs/decisions/set-distances.md).
 """
 
 from collections.abc import Callable, Mapping
@@ -44,11 +40,7 @@ SetDistance = Callable[[Stack], Stack]  # costs (..., n, m) -> (...)
 
 
 def get_set_distance(name: str) -> SetDistance:
-    """Return the set distance of that name that is a function of costs; `mean` is not.
-
-    Raises:
-        UnknownNameError: there is no such distance.
-    """
+    """Return the set distance of that name that is a function of costs; `mean` is not."""
     known = tuple(known for known in SET_DISTANCES if known != "mean")
     return lookup("set distance", SET_DISTANCES, check_name("set distance", known, name))
 
@@ -102,11 +94,9 @@ def hungarian(cost: Stack) -> Stack:
 
 
 def mean(left: Stack, right: Stack) -> Stack:
-    """D of the two mean embeddings, each divided by its norm; ½ where a mean has no direction.
+    """D of the two mean embeddings, each divided by its norm; ½ if a mean has no direction.
 
-    Args:
-        left: unit rows (..., n, d).
-        right: unit rows (..., m, d).
+    Takes unit rows (..., n, d) and (..., m, d).
 
     >>> float(mean(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0], [0.0, 1.0]])))
     0.5
@@ -116,7 +106,7 @@ def mean(left: Stack, right: Stack) -> Stack:
 
 
 def unit_mean(vectors: Stack) -> Stack:
-    """Return the direction of each set's mean embedding (..., d); zero where it has none."""
+    """Return the direction of each set's mean embedding (..., d); zero if it has none."""
     total: Stack = np.zeros((*vectors.shape[:-2], vectors.shape[-1]))
     for sentence in range(vectors.shape[-2]):  # a fixed order of additions, whatever the stack
         total += vectors[..., sentence, :]
@@ -160,17 +150,9 @@ def on_grid(values: Stack) -> Stack:
 def paired_distances(
     name: str, left_vectors: Matrix, left: RaggedSets, right_vectors: Matrix, right: RaggedSets
 ) -> NDArray[np.float64]:
-    """Return D(A_i, B_i) of each pair of sets, (pairs,); NaN where either is empty.
+    """Return D(A_i, B_i) of each pair of sets, (pairs,); NaN if either is empty.
 
-    Args:
-        name: one of SET_DISTANCES.
-        left_vectors: the sentence table that the ids of `left` point into.
-        left: the sets A.
-        right_vectors: the sentence table that the ids of `right` point into.
-        right: the sets B, one for each A.
-
-    Raises:
-        UnknownNameError: there is no such distance.
+    The ids of `left` and `right` are rows of `left_vectors` and `right_vectors`.
     """
     check_name("set distance", tuple(SET_DISTANCES), name)
     distances = np.full(len(left), np.nan)

@@ -1,9 +1,14 @@
 """Selecting while drafts are still being written (docs/guide/streaming.md)."""
 
-from tabon.selectors.streaming.calibration import calibrated_margin
-from tabon.selectors.streaming.replay import Replayed, replay, saved
 from tabon.selectors.streaming.rules import Halving, Margin, Rule
-from tabon.selectors.streaming.session import StreamingSelector, StreamingSession
+from tabon.selectors.streaming.session import (
+    Replayed,
+    StreamingSelector,
+    StreamingSession,
+    calibrated_margin,
+    replay,
+    saved,
+)
 
 __all__ = [
     "Halving",

@@ -1,11 +1,8 @@
-"""The beginning of a draft that is still being written.
+"""The beginning of a draft that is still being written, measured in words or in sentences.
 
-It is measured in words or in sentences, always from the text alone: it makes no
-difference in what portions the text arrived. A word counts when it has ended. A
-sentence counts when more text would not change it, so the last one is held back;
-text is looked at only where a word ends after something that can end a sentence
-(punctuation, a new line). Text without a header may be small talk before the
-report: it is left out until it is longer than `PREAMBLE` sentences or finished.
+It makes no difference in what portions the text arrived. A word counts when it has ended. A
+sentence counts when more text would not change it, so the last one is held back. Text without a header
+may be small talk before the report: it is left out until it is longer than `PREAMBLE` sentences or finished.
 """
 
 import re
@@ -75,25 +72,15 @@ class DraftText:
     def prefix(self, count: int) -> Prefix | None:
         """Return the first `count` words or sentences, or all of a shorter draft; None if more must come."""
         if count not in self._found:
-            found = self._first_words(count) if self.unit == "words" else None
-            if found is None and self.finished:
-                found = self._all_of_it(count)
-            if found is None:
-                return None
-            self._found[count] = found
-        return self._found[count]
-
-    def _first_words(self, count: int) -> Prefix | None:
-        """Return what the first words say, with the sentence that they break off in."""
-        words = tuple(islice(_WORD.finditer(self.text), count))
-        return Prefix(begun(self.text[: words[-1].end() + 1]), count) if len(words) == count else None
-
-    def _all_of_it(self, count: int) -> Prefix:
-        """Return a finished draft that is not longer than was asked for."""
-        sentences, words = sentences_in(self.text), len(self.text.split())
-        if self.unit == "words":
-            return Prefix(sentences, words, whole=True)
-        return Prefix(sentences[:count], words, whole=len(sentences) <= count)
+            words = tuple(islice(_WORD.finditer(self.text), count)) if self.unit == "words" else ()
+            if len(words) == count:  # with the sentence that they break off in
+                self._found[count] = Prefix(begun(self.text[: words[-1].end() + 1]), count)
+            elif self.finished:  # not longer than was asked for
+                sentences = sentences_in(self.text)
+                kept = sentences if self.unit == "words" else sentences[:count]
+                length = len(self.text.split())
+                self._found[count] = Prefix(kept, length, whole=len(kept) == len(sentences))
+        return self._found.get(count)
 
     def _find_sentences(self) -> None:
         """Keep the beginnings that have become certain."""

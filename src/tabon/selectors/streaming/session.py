@@ -1,13 +1,19 @@
-"""A streaming selector: text of drafts in, which of them to stop out, and in the end which to take."""
+"""A streaming selector: text of drafts in, which of them to stop out, and in the end which to take.
 
-from collections.abc import Collection
-from dataclasses import replace
+Finished drafts can be replayed as if they were being written, one word at a time, in step: decisions do
+not depend on who is ahead, so each query gets what its own session would have said.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from tabon.errors import BadInputError
 from tabon.method.selection import Note, Selection
 from tabon.selectors.scorer import AnySelector
-from tabon.selectors.streaming.race import Decision, Race
-from tabon.selectors.streaming.rules import Halving, Rule
+from tabon.selectors.streaming.draft_text import Unit
+from tabon.selectors.streaming.rules import Decision, Halving, Margin, Race, Rule
 from tabon.text.records import Query
 from tabon.text.reports import Report, report_from_record
 
@@ -22,7 +28,7 @@ class StreamingSelector:
 
         Args:
             selector: chooses among the drafts that were finished.
-            partial: compares beginnings of drafts; the same selector where it is left out.
+            partial: compares beginnings of drafts; the same selector if it is left out.
             rule: says which beginnings are stopped.
         """
         self.selector, self.partial = selector, selector if partial is None else partial
@@ -125,3 +131,91 @@ def with_stopped(selection: Selection, stopped: Collection[int], signature: str)
     kept = (note for note in selection.flags if note.kind != "draft-lacks" or note.draft not in stopped)
     flags = (*kept, *(Note("stopped", draft=draft) for draft in sorted(stopped)))
     return replace(selection, flags=flags, signature=signature)
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One query after its race."""
+
+    selection: Selection
+    stopped: frozenset[int]
+    written: tuple[int, ...]  # words of each draft until it was stopped or had ended
+    words: tuple[int, ...]  # words of each draft as it is
+
+
+def replay(
+    streaming: StreamingSelector, queries: Sequence[Query], texts: Sequence[Sequence[str]]
+) -> list[Replayed]:
+    """Return what would have been written and selected, one for each query; `texts` are its drafts."""
+    races = [
+        written_race(streaming.rule, query, drafts) for query, drafts in zip(queries, texts, strict=True)
+    ]
+    while due := [(race, query) for race in races if (query := race.due()) is not None]:
+        selections = streaming.partial.select_many([query for _, query in due])
+        for (race, _), selection in zip(due, selections, strict=True):
+            race.decide(selection)
+    final = streaming.selector.select_many([race.query() for race in races])
+    found = []
+    for race, selection in zip(races, final, strict=True):
+        stops = {draft: made.words for made in race.decisions for draft in made.stopped}
+        words = tuple(len(draft.text.split()) for draft in race.drafts)
+        written = tuple(min(length, stops.get(draft, length)) for draft, length in enumerate(words))
+        chosen = with_stopped(selection, race.stopped, streaming.signature)
+        found.append(Replayed(chosen, frozenset(race.stopped), written, words))
+    return found
+
+
+def saved(replayed: Sequence[Replayed]) -> float:
+    """Return the share of all words that were not written; 0 if there are none."""
+    everything = sum(sum(one.words) for one in replayed)
+    return 1 - sum(sum(one.written) for one in replayed) / everything if everything else 0.0
+
+
+def written_race(rule: Rule, query: Query, texts: Sequence[str]) -> Race:
+    """Return a query's race with every draft written to its end and nothing decided."""
+    race = Race.start(query, rule, len(texts))
+    for draft, text in zip(race.drafts, texts, strict=True):
+        draft.feed(text)
+        draft.finish()
+    return race
+
+
+def calibrated_margin(
+    streaming: StreamingSelector,
+    queries: Sequence[Query],
+    texts: Sequence[Sequence[str]],
+    *,
+    points: tuple[int, ...],
+    unit: Unit = "words",
+    lost: float = 0.1,
+) -> Margin:
+    """Return margins that stop the selector's own pick in a share `lost` of these queries, at each point.
+
+    Raises:
+        BadInputError: `lost` is no share, or there is nothing to learn from.
+    """
+    if not 0 <= lost <= 1:
+        raise BadInputError(f"lost is {lost}; give a share from 0 to 1")
+    finals = streaming.selector.select_many(
+        [written_race(streaming.rule, *one).query() for one in zip(queries, texts, strict=True)]
+    )
+    margins = []
+    for point in points:
+        rule = Halving((point,), unit)
+        begun = [
+            (due, final.selected)
+            for query, drafts, final in zip(queries, texts, finals, strict=True)
+            if (due := written_race(rule, query, drafts).due()) is not None and final.selected is not None
+        ]
+        selections = streaming.partial.select_many([due for due, _ in begun])
+        behind = [  # how much worse than the best beginning the later pick's beginning was
+            selection.total_distances[pick] - min(selection.total_distances)
+            for selection, (_, pick) in zip(selections, begun, strict=True)
+            if selection.total_distances
+        ]
+        if not behind:
+            raise BadInputError(
+                "nothing to compare at one of the points; give longer drafts or earlier points"
+            )
+        margins.append(float(np.quantile(behind, 1 - lost, method="higher")))
+    return Margin(points, tuple(margins), unit)

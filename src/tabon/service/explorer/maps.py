@@ -1,11 +1,10 @@
 """One flat map of a section's transition space, the same for every study, and where drafts lie on it.
 
-`transition_map.project` chooses its axes for one query. Here they come from a
-seeded sample of the bank alone, so that studies can be compared, and one study
-can be placed without looking at the others.
+Its axes come from a seeded sample of the bank alone, so that studies can be compared, and one study
+can be placed without looking at the others; `transition_map.project` chooses them for one query.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +12,7 @@ from numpy.typing import NDArray
 
 from tabon.encoders.protocol import Matrix
 from tabon.method.bank import TransitionBank, bank_transitions
-from tabon.method.distances import get_distance
-from tabon.method.selection import Neighbour, Selection
-from tabon.method.transitions import transitions
+from tabon.method.selection import Selection
 from tabon.reporting.transition_map import ROWS, Point, rounded, widest_axes
 from tabon.selectors import Batch
 from tabon.text.reports import Section
@@ -40,7 +37,7 @@ class SectionMap:
 
 
 def section_map(bank: TransitionBank, section: Section, distance: str) -> SectionMap | None:
-    """Lay a sample of a section's transitions on its two widest axes; None where there are none."""
+    """Lay a sample of a section's transitions on its two widest axes; None if there are none."""
     moving = bank.section(section, distance).rows
     if len(moving) == 0:
         return None
@@ -55,7 +52,7 @@ def section_map(bank: TransitionBank, section: Section, distance: str) -> Sectio
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Each draft's place and that of its nearest training transition; None where it has none."""
+    """Each draft's place and that of its nearest training transition; None if it has none."""
 
     drafts: tuple[Point | None, ...]
     nearest: tuple[Point | None, ...]
@@ -76,9 +73,13 @@ class Placer:
         found = {}
         for section in self.maps:
             part = selection.sections.get(section)
-            near = [()] * len(drafts) if part is None else part.nearest
-            nearest = tuple(self._place(each, section) for each in near)
-            found[section] = Placed(self._drafts(drafts, section), nearest)
+            nearest: list[Point | None] = [None] * len(drafts)
+            for draft, near in enumerate(() if part is None else part.nearest):
+                if near:
+                    moves = bank_transitions(self.bank, section, self.distance, np.array([near[0].row]))
+                    [place] = self.maps[section].places(moves.directions)
+                    nearest[draft] = None if moves.zero[0] else place
+            found[section] = Placed(self._drafts(drafts, section), tuple(nearest))
         return found
 
     def _drafts(self, drafts: range, section: Section) -> tuple[Point | None, ...]:
@@ -86,20 +87,8 @@ class Placer:
         rows = np.intersect1d(self.batch.comparable(section), drafts)
         places: list[Point | None] = [None] * len(drafts)
         if len(rows):
-            [moves] = transitions(
-                [get_distance(self.distance)],
-                self.batch.table.vectors,
-                prior=self.batch.prior_sets[section].take(self.batch.owner[rows]),
-                current=self.batch.draft_sets[section].take(rows),
-            )
+            moves = self.batch.transitions(section, rows, self.distance)
             flat = self.maps[section].places(moves.directions)
             for row, place, zero in zip(rows.tolist(), flat, moves.zero.tolist(), strict=True):
                 places[row - drafts.start] = None if zero else place
         return tuple(places)
-
-    def _place(self, near: Sequence[Neighbour], section: Section) -> Point | None:
-        """Place the first of some training transitions."""
-        if not near:
-            return None
-        moves = bank_transitions(self.bank, section, self.distance, np.array([near[0].row]))
-        return None if moves.zero[0] else self.maps[section].places(moves.directions)[0]

@@ -1,36 +1,142 @@
-"""The studies that are looked at: values, and how they are made.
+"""The studies that are looked at, with their images and scores: values, and how they are made.
 
 A `StudyLine` is what a list shows of a study, a `Study` is all of it. Lines are
 made for the whole cohort, studies when they are asked for, or one batch after
 another. One `Studies` does one thing at a time; it may be called from any thread.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from threading import RLock
 from typing import Final
 
+import numpy as np
+
 from tabon.encoders.sentence_store import CachingEncoder
-from tabon.errors import BadInputError
-from tabon.explain.explanation import DraftDistances, Explainer, Explanation, TrainingChange, explainer_of
-from tabon.explain.flags import Flag, draft_flags
+from tabon.errors import BadInputError, UnknownNameError
+from tabon.evaluation.draft_scores import measure_section
+from tabon.evaluation.inputs import Case
+from tabon.explain.explanation import (
+    DraftDistances,
+    Explainer,
+    Explanation,
+    TrainingChange,
+    explainer_of,
+    transition_distance,
+)
+from tabon.explain.flags import Flag, query_flags
+from tabon.generation.images import encode_image
+from tabon.generation.protocol import EncodedImage
 from tabon.method.bank import TransitionBank
-from tabon.method.distances import DISTANCES
-from tabon.method.selection import Neighbour, Selection
+from tabon.method.selection import Selection
+from tabon.metrics import WEIGHTLESS, Metric, load_metrics
 from tabon.selectors import Selector
-from tabon.selectors.prepared import Batch
+from tabon.selectors.scorer import Batch
 from tabon.selectors.selector import bank_encoder
 from tabon.selectors.setup import AbstainingSelector, SelectionSettings, make_selector, may_abstain
-from tabon.service.explorer.images import ImageFolder
 from tabon.service.explorer.maps import Placed, Placer, SectionMap, section_map
-from tabon.service.explorer.scores import DraftScore, Scores
 from tabon.text.records import Query, reference_of
 from tabon.text.reports import SECTIONS, Report, Section
 
+MAX_SIDE: Final = 1024  # pixels of the longer side
+LONGEST_NAME: Final = 1024
+Note = Callable[[str], None]  # called with the reason why an image is not shown
+DEFAULT_SCORE = "rouge-l-f"
+Scores = tuple[float, ...]  # one per draft
 MOST_STUDIES: Final = 20_000  # of one page
 REMEMBERED = 20_000  # sentences
 BATCH: Final = 64  # studies that are worked out at once
 NEIGHBOURS: Final = 3  # training transitions that are shown of each draft
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFolder:
+    """The folder that the `image` of a query is relative to."""
+
+    root: Path
+
+    def path_of(self, query: Query) -> Path | None:
+        """Return a study's image file; None if it names none, or none that lies in the folder.
+
+        Links are followed only where they stay inside.
+        """
+        name = query.facts.get("image")
+        if not isinstance(name, str) or not _is_plain(name):
+            return None
+        try:
+            path = (self.root / name).resolve(strict=True)
+            inside = path.is_relative_to(self.root.resolve(strict=True))
+            return path if inside and path.is_file() else None
+        except (OSError, RuntimeError, ValueError):  # not there, a circle of links
+            return None
+
+    def read(self, query: Query) -> EncodedImage | None:
+        """Return a study's image as a browser can show it; None if there is none.
+
+        Raises:
+            BadInputError: the file is not a whole image.
+        """
+        path = self.path_of(query)
+        return None if path is None else encode_image(path, max_side=MAX_SIDE)
+
+
+def open_folder(root: Path) -> ImageFolder:
+    """Return a folder of images that is there."""
+    if not root.is_dir():
+        raise BadInputError(f"{root} is not a folder; give --images the folder of the images")
+    return ImageFolder(root)
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name is a relative path that goes down only.
+
+    >>> [_is_plain(name) for name in ("a/b.png", "../b.png", "/b.png", "a/../../b", "C:/b.png", "")]
+    [True, False, False, False, False, False]
+    """
+    places = PurePosixPath(name), PureWindowsPath(name)
+    return (
+        0 < len(name) <= LONGEST_NAME
+        and "\0" not in name
+        and not any(path.is_absolute() or path.drive or ".." in path.parts for path in places)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DraftScore:
+    """A score of one metric, by its name."""
+
+    name: str
+    metric: Metric
+
+    def of(self, query: Query) -> Scores | None:
+        """Return the scores of a query's drafts; None if there is none, or no reference with a section.
+
+        A draft's score is the mean over the sections that the reference has.
+        """
+        reference = reference_of(query)
+        case = None if reference is None else Case(query, reference)
+        sections = [section for section in SECTIONS if case is not None and case.has(section)]
+        if case is None or not sections or not query.candidates:
+            return None
+        column = [score.name for score in self.metric.scores].index(self.name)
+        rows = [
+            measure_section(self.metric, [case], section).per_draft()[0, :, column] for section in sections
+        ]
+        return tuple(np.mean(rows, axis=0).tolist())
+
+
+def score_named(name: str) -> DraftScore:
+    """Find the metric, of those that need no weights, that has a score."""
+    metrics, missing = load_metrics(WEIGHTLESS, {})
+    found = {score.name: metric for metric in metrics for score in metric.scores}
+    if name in found:
+        return DraftScore(name, found[name])
+    if missing:
+        raise BadInputError(
+            f"no score {name!r} is installed here: " + "; ".join(sorted(set(missing.values())))
+        )
+    raise UnknownNameError("score", name, found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +180,7 @@ class StudyDraft:
     number: int
     rank: int  # 0 is the nearest
     report: Report
-    distances: DraftDistances | None  # None where nothing could be compared
+    distances: DraftDistances | None  # None if nothing could be compared
     explanation: Explanation
     nearest: Mapping[Section, tuple[TrainingChange, ...]]
     flags: tuple[Flag, ...]
@@ -107,6 +213,7 @@ class Studies:
         self.queries = tuple(queries)
         check_count(len(self.queries))
         self._selector, self._abstaining = selector, selector if abstaining is None else abstaining
+        self.bank = selector.bank
         self._lock = RLock()
         self._maps: Mapping[Section, SectionMap] | None = None
         self._listed: tuple[StudyLine, ...] | None = None
@@ -116,19 +223,14 @@ class Studies:
         return len(self.queries)
 
     @property
-    def bank(self) -> TransitionBank:
-        """Return the training transitions."""
-        return self._selector.bank
-
-    @property
     def signature(self) -> str:
         """Return what goes under every number."""
         return self._abstaining.signature
 
     @property
     def maps(self) -> Mapping[Section, SectionMap]:
-        """Return the map of each section; none where the selector compares no transitions."""
-        distance = _distance_of(self._selector)
+        """Return the map of each section; none if the selector compares no transitions."""
+        distance = transition_distance(self._selector)
         with self._lock:  # and not a cached property, whose own lock could be taken in another order
             if self._maps is None:
                 made = {name: section_map(self.bank, name, distance) for name in SECTIONS if distance}
@@ -140,8 +242,8 @@ class Studies:
         """Return a line for each study; the first call answers every query."""
         with self._lock:
             if self._listed is None:
-                batches = map(self._lines, self._batches())
-                self._listed = tuple(line.listed() for batch in batches for line in batch)
+                answered = (self._answered(numbers, self._batch(numbers)) for numbers in self._batches())
+                self._listed = tuple(line.listed() for lines in answered for line in lines)
             return self._listed
 
     def study(self, number: int) -> Study:
@@ -167,9 +269,9 @@ class Studies:
         """Cut the studies into batches."""
         return (range(start, min(start + BATCH, len(self))) for start in range(0, len(self), BATCH))
 
-    def _lines(self, numbers: range) -> list[StudyLine]:
-        """Answer a batch of queries."""
-        return self._answered(numbers, self._selector.batch(self.queries[numbers.start : numbers.stop]))
+    def _batch(self, numbers: range) -> Batch:
+        """Split and embed the reports of some studies."""
+        return self._selector.batch(self.queries[numbers.start : numbers.stop])
 
     def _answered(self, numbers: range, batch: Batch) -> list[StudyLine]:
         """Return the line of each study of a batch."""
@@ -180,7 +282,7 @@ class Studies:
                 number=number,
                 query=query,
                 selection=selection,
-                flags=() if selection.selected is None else _flags(query, selection.selected),
+                flags=() if selection.selected is None else query_flags(query, selection.selected),
                 scores=None if score is None else score.of(query),
                 has_image=images is not None and images.path_of(query) is not None,
             )
@@ -189,10 +291,10 @@ class Studies:
 
     def _studies(self, numbers: range) -> list[Study]:
         """Answer a batch of queries and explain each of their drafts."""
-        batch = self._selector.batch(self.queries[numbers.start : numbers.stop])
+        batch = self._batch(numbers)
         lines = self._answered(numbers, batch)
-        explainer = explainer_of(self._selector, batch, neighbours=0, bank_text=False)
-        placer = Placer(self.bank, batch, _distance_of(self._selector), self.maps)
+        explainer = explainer_of(self._selector, batch, neighbours=0, bank_text=self.settings.bank_text)
+        placer = Placer(self.bank, batch, explainer.distance, self.maps)
         return [
             Study(
                 line=line,
@@ -217,24 +319,14 @@ class Studies:
                 explanation=explanation,
                 nearest={
                     section: tuple(
-                        self._change(one, section) for one in part.nearest[number][: self.settings.neighbours]
+                        explainer.training_change(one, section, aligned=False)
+                        for one in part.nearest[number][: self.settings.neighbours]
                     )
                     for section, part in line.selection.sections.items()
                 },
-                flags=_flags(line.query, number),
+                flags=tuple(flag for flag in explanation.flags if isinstance(flag, Flag)),
                 score=None if line.scores is None else line.scores[number],
             )
-
-    def _change(self, found: Neighbour, section: Section) -> TrainingChange:
-        """Return a training transition with its sentences, where these may be shown."""
-        if not self.settings.bank_text:
-            return TrainingChange(found.id, found.distance)
-        pairs, sentences = self.bank.pairs[section], self.bank.table.sentences
-        prior, current = (
-            tuple(sentences[text] for text in side.as_written(found.row))
-            for side in (pairs.prior, pairs.current)
-        )
-        return TrainingChange(found.id, found.distance, prior, current)
 
 
 def explorer_of(
@@ -257,15 +349,3 @@ def check_count(count: int) -> None:
         raise BadInputError(
             f"there are {count:,} queries; a page shows at most {MOST_STUDIES:,}, split the file"
         )
-
-
-def _flags(query: Query, draft: int) -> tuple[Flag, ...]:
-    """Return what a reader of a draft should look at."""
-    has_prior = not query.prior.is_empty
-    return draft_flags(query.prior, query.candidates[draft], query.candidates, has_prior=has_prior)
-
-
-def _distance_of(selector: Selector) -> str:
-    """Return the set distance whose transitions a selector compares; empty where it compares none."""
-    name = getattr(selector.scorer, "distance", "")
-    return name if name in DISTANCES else ""

@@ -1,15 +1,20 @@
-"""What a client asks for: the body to forward, the number of drafts, and the prior."""
+"""What a client asks for: the body to forward, the number of drafts, and the prior.
+
+The prior is in the request, or in a prompt between the marks of ours (docs/reference/prompts.md).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, NamedTuple
 
-from tabon.errors import ServiceError
-from tabon.service.gateway.prior_in_prompt import prior_in_messages
-from tabon.service.gateway.refusals import bad_request
+from tabon.errors import GatewayError, ServiceError
+from tabon.generation.prompts import PROMPTS, get_prompt
+from tabon.service.gateway.replies import text_of
 from tabon.service.gateway.settings import GatewaySettings
 from tabon.service.parsing import SHORT, Limits, bounded_query, load_of, object_from_body
 from tabon.text.records import Query
+from tabon.text.reports import Report, parse_report
 
 OWN: Final = frozenset({"tabon", "n", "stream", "stream_options"})  # not forwarded as they stand
 FIELDS: Final = frozenset({"prior", "patient", "drafts"})  # of the request's `tabon`
@@ -40,13 +45,16 @@ def asked_of(body: bytes, limits: Limits, settings: GatewaySettings) -> ChatRequ
     drafts = _number(own.get("drafts"), "tabon.drafts", min(settings.drafts, most), most)
     stream = _switch(record.get("stream"), "stream")
     _check_prompt(record)
+    options = record.get("stream_options")
+    if options is not None and not isinstance(options, dict):
+        raise bad_request("'stream_options' is not an object; change it", "stream_options")
     return ChatRequest(
         body={key: value for key, value in record.items() if key not in OWN},
         model=record["model"],
         choices=choices,
         drafts=max(choices, drafts),
         stream=stream,
-        usage=_wants_usage(record),
+        usage=_switch((options or {}).get("include_usage"), "stream_options.include_usage"),
         query=_query(record, own, limits),
     )
 
@@ -83,14 +91,6 @@ def _switch(value: Any, name: str) -> bool:  # noqa: ANN401  # any JSON
     return bool(value)
 
 
-def _wants_usage(record: Mapping[str, Any]) -> bool:
-    """Return whether a stream is to end with the usage."""
-    options = record.get("stream_options")
-    if options is not None and not isinstance(options, dict):
-        raise bad_request("'stream_options' is not an object; change it", "stream_options")
-    return _switch((options or {}).get("include_usage"), "stream_options.include_usage")
-
-
 def _check_prompt(record: Mapping[str, Any]) -> None:
     """Refuse messages and models that are none; what messages hold is the upstream's business."""
     messages, model = record.get("messages"), record.get("model")
@@ -105,7 +105,8 @@ def _check_prompt(record: Mapping[str, Any]) -> None:
 def _query(record: Mapping[str, Any], own: Mapping[str, Any], limits: Limits) -> Query:
     """Return the query that the drafts will be put into, with the limits of the service."""
     prior = own.get("prior")
-    if "prior" not in own and (shown := prior_in_messages(record["messages"])) is not None:
+    users = [message.get("content") for message in record["messages"] if message["role"] == "user"]
+    if "prior" not in own and users and (shown := prior_in(text_of(users[-1]))) is not None:
         prior = {"findings": shown.findings, "impression": shown.impression}
     asked: dict[str, Any] = {"id": "gateway", "patient": own.get("patient"), "prior": prior, "candidates": []}
     try:
@@ -114,3 +115,56 @@ def _query(record: Mapping[str, Any], own: Mapping[str, Any], limits: Limits) ->
         raise bad_request(f"{error.message}; see docs/guide/gateway.md", "tabon") from None
     load_of(query, limits)  # here no draft is paid for yet
     return query
+
+
+def bad_request(message: str, param: str | None = None) -> GatewayError:
+    """Return the refusal of a request that does not fit."""
+    return GatewayError(400, message, param=param, code="invalid_value")
+
+
+class Marks(NamedTuple):
+    """The lines before and after a prior report."""
+
+    before: str
+    after: str
+
+
+def prior_in(prompt: str) -> Report | None:
+    r"""Return the prior report that a prompt shows between the marks of P3 or of its hardened form.
+
+    It reaches from the first mark to the last one, so that a mark inside a report does not cut it.
+
+    >>> prior_in("<<<PRIOR\nFindings: Clear.\nImpression: Normal.\nPRIOR>>>")
+    Report(findings='Clear.', impression='Normal.', other='')
+    >>> prior_in("Findings: Clear.") is None
+    True
+    """
+    lines = prompt.replace("\r\n", "\n").split("\n")
+    bare = [line.strip() for line in lines]
+    for marks in known_marks():
+        if marks.before in bare and marks.after in bare:
+            first, last = bare.index(marks.before), len(bare) - 1 - bare[::-1].index(marks.after)
+            if first < last:
+                text = "\n".join(lines[first + 1 : last]).strip()
+                findings, between, impression = text.partition("\nImpression:")
+                if between and findings.startswith("Findings:"):  # as tabon writes it
+                    return Report(findings.removeprefix("Findings:"), impression)
+                return parse_report(text)
+    return None
+
+
+@cache
+def known_marks() -> tuple[Marks, ...]:
+    """Return the marks of the prompts that show a prior, the fenced one first.
+
+    >>> known_marks()[0]
+    Marks(before='<<<PRIOR', after='PRIOR>>>')
+    """
+    prompts = [get_prompt(name) for name in PROMPTS]
+    guarded_first = sorted((prompt for prompt in prompts if prompt.needs_prior), key=lambda one: one.profile)
+    found = []
+    for prompt in guarded_first:  # the lines around the placeholders
+        before, _, rest = prompt.text.partition("Findings: {prior_findings}")
+        after = rest.partition("{prior_impression}")[2]
+        found.append(Marks(before.strip().rpartition("\n")[2], after.strip().partition("\n")[0]))
+    return tuple(found)

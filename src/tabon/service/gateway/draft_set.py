@@ -1,26 +1,87 @@
-"""N drafts for one request: one call where the upstream takes `n`, several calls where it does not."""
+"""N drafts for one request: one call if the upstream takes `n`, several calls if it does not.
+
+Weak drafts may be stopped while they are written (docs/guide/streaming.md); what is compared goes
+through the service's worker like any other query.
+"""
 
 import asyncio
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
 
-from tabon.errors import GatewayError, UpstreamError
+from tabon.errors import GatewayError, ServiceError, UpstreamError
+from tabon.method.selection import Selection
+from tabon.selectors.streaming import Rule
+from tabon.selectors.streaming.draft_text import LONGEST, DraftText
+from tabon.selectors.streaming.rules import Race
 from tabon.service.gateway.chat_request import ChatRequest
-from tabon.service.gateway.early_stop import Pruner
 from tabon.service.gateway.replies import Draft, Reply, malformed
 from tabon.service.gateway.upstream import Call, Upstream, no_time
+from tabon.text.records import Query
 
+Select = Callable[[Query], Awaitable[Selection]]
+Stop = Callable[[int], object]
 PATH: Final = "chat/completions"
 REFUSES_N: Final = frozenset({400, 422})  # what an upstream that knows no `n` may answer
 REMEMBERED: Final = 256  # kinds of requests
 LOST_SECONDS: Final = 0.1  # until a cancellation that had no effect is repeated
 log = logging.getLogger(__name__)
+
+
+class Pruner:
+    """The drafts of one request, as they come."""
+
+    def __init__(self, query: Query, drafts: int, select: Select, rule: Rule) -> None:
+        """Begin with nothing written."""
+        self.rule = rule
+        self._race = Race.start(query, rule, drafts)
+        self._select = select
+        self._turn = asyncio.Lock()
+        self._on = True
+        self.stop: Stop = lambda _: None  # is told which draft to stop
+
+    @property
+    def stopped(self) -> frozenset[int]:
+        """Return the drafts that lost."""
+        return frozenset(self._race.stopped)
+
+    async def feed(self, draft: int, text: str) -> None:
+        """Take more text of a draft."""
+        written = self._race.drafts[draft]
+        if self._on and draft not in self._race.stopped and len(written.text) < LONGEST:
+            written.feed(text)
+            await self._advance()
+
+    async def finish(self, draft: int) -> None:
+        """Take a draft as whole: no more of it will come."""
+        if draft not in self._race.stopped and not self._race.drafts[draft].finished:
+            self._race.drafts[draft].finish()
+            await self._advance()
+
+    async def fail(self, draft: int) -> None:
+        """Take a draft as empty: half of it came and it is lost, so it may win nothing."""
+        if draft not in self._race.stopped:
+            written = self._race.drafts[draft]
+            self._race.drafts[draft] = DraftText(written.unit, written.most)
+            await self.finish(draft)
+
+    async def _advance(self) -> None:
+        """Decide all that is due; where the service has no room for it, all drafts go on to their end."""
+        async with self._turn:
+            while self._on and (query := self._race.due()) is not None:
+                try:
+                    found = await self._select(query)
+                except ServiceError:
+                    self._on = False
+                    return
+                for draft in self._race.decide(found):
+                    if not self._race.drafts[draft].finished:
+                        self.stop(draft)
 
 
 @dataclass(slots=True)

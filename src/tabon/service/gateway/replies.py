@@ -12,7 +12,6 @@ from math import isfinite
 from typing import Any, Final
 
 from tabon.errors import UpstreamError
-from tabon.service.gateway.prior_in_prompt import text_of
 from tabon.service.parsing import LARGEST, depth_of
 
 FACTS: Final = ("id", "created", "model", "system_fingerprint", "service_tier")  # of a completion
@@ -41,7 +40,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What one call brought: its drafts by index, None where one did not come to its end."""
+    """What one call brought: its drafts by index, None if one did not come to its end."""
 
     drafts: tuple[Draft | None, ...]
     usage: Mapping[str, Any] | None = None
@@ -60,7 +59,7 @@ def malformed() -> UpstreamError:
 
 
 def read_json(data: bytes) -> Any:  # noqa: ANN401  # any JSON
-    """Return JSON, or None where it is none or too deep; a number that is not finite becomes null."""
+    """Return JSON, or None if it is none or too deep; a number that is not finite becomes null."""
     if len(data) > SHALLOW and depth_of(data) > DEPTH:
         return None
     try:
@@ -261,3 +260,11 @@ def _facts(record: Mapping[str, Any]) -> dict[str, Any]:
 def _object(value: Any) -> dict[str, Any] | None:  # noqa: ANN401  # any JSON
     """Return an object, or None."""
     return value if isinstance(value, dict) else None
+
+
+def text_of(content: Any) -> str:  # noqa: ANN401  # any JSON
+    """Return the text of a message: a string, or the text parts of a list."""
+    if isinstance(content, list):
+        texts = (part.get("text") for part in content if isinstance(part, dict))
+        return "\n".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else ""

@@ -11,11 +11,16 @@ from tabon.errors import GatewayError, ServiceError
 from tabon.selectors.streaming import Halving
 from tabon.service.app import RouteModule, answer, read_contract
 from tabon.service.gateway.chat_request import ChatRequest, asked_of
-from tabon.service.gateway.completions import WAITING, chunks, completion, error_event
-from tabon.service.gateway.draft_set import PATH, DraftSet, Gatherer, cancelled
-from tabon.service.gateway.early_stop import Pruner
-from tabon.service.gateway.ranking import Chosen, choose
-from tabon.service.gateway.refusals import GONE, as_gateway_error
+from tabon.service.gateway.completions import (
+    WAITING,
+    Chosen,
+    as_gateway_error,
+    choose,
+    chunks,
+    completion,
+    event,
+)
+from tabon.service.gateway.draft_set import PATH, DraftSet, Gatherer, Pruner, cancelled
 from tabon.service.gateway.settings import GatewaySettings
 from tabon.service.gateway.upstream import Call, Upstream
 from tabon.service.query_service import QueryService
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+GONE: Final = 499  # in the log: the client hung up
 T = TypeVar("T")
 Found = tuple[ChatRequest, DraftSet, Chosen]
 STREAM_HEADERS: Final = {"X-Accel-Buffering": "no"}  # proxies are to pass it on as it comes
@@ -141,10 +147,10 @@ class Gateway:
             for chunk in chunks(*task.result()):
                 yield chunk
         except ServiceError as error:
-            yield error_event(as_gateway_error(error))
+            yield event(as_gateway_error(error).record())
         except Exception as error:  # noqa: BLE001  # its message may hold text: only its kind is logged
             log.error("a stream failed: %s", type(error).__name__)  # noqa: TRY400
-            yield error_event(GatewayError(500, "the gateway failed"))
+            yield event(GatewayError(500, "the gateway failed").record())
         finally:
             task.cancel()
 

@@ -57,30 +57,21 @@ def gateway_settings(
     has_token: bool = False,
     **others: Any,  # noqa: ANN401  # fields of GatewaySettings
 ) -> GatewaySettings:
-    """Return settings with the key that a file holds.
+    """Return settings with the key that a file holds, on one line.
 
-    Args:
-        upstream: the upstream's base URL.
-        key_file: holds the upstream's key, one line.
-        pass_key: send the client's Authorization header on.
-        has_token: whether the service asks its own clients for a token in that header.
-        others: further fields of `GatewaySettings`.
+    With `pass_key` the client's Authorization header is sent on; `has_token` says whether the service asks
+    its own clients for a token in that header. `others` are further fields of `GatewaySettings`.
     """
     if pass_key and has_token:
         raise BadInputError(
             "clients send this service's token as Authorization, which the upstream must not see; "
             "give the upstream's key with --upstream-key-file"
         )
-    key = None if key_file is None else read_key(key_file)
-    return GatewaySettings(upstream=upstream, key=key, pass_key=pass_key, **others)
-
-
-def read_key(path: Path) -> str:
-    """Return the key in a file: one line of visible ASCII."""
-    key = read_secret(path)
-    if not 0 < len(key) <= LONGEST or not all(33 <= byte <= 126 for byte in key):  # noqa: PLR2004
-        raise BadInputError(f"{path} does not hold a key; write the upstream's key into it, on one line")
-    return key.decode()
+    key = b"" if key_file is None else read_secret(key_file)
+    visible = all(33 <= byte <= 126 for byte in key)  # noqa: PLR2004  # ASCII
+    if key_file is not None and not (0 < len(key) <= LONGEST and visible):
+        raise BadInputError(f"{key_file} does not hold a key; write the upstream's key into it, on one line")
+    return GatewaySettings(upstream=upstream, key=key.decode() or None, pass_key=pass_key, **others)
 
 
 def _check_address(url: str, *, allow_plain: bool) -> None:
