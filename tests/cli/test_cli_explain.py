@@ -8,7 +8,7 @@ import pytest
 from commands import assert_refused, bank_file, tabon
 from explorer_cases import data_of, read
 from tabon import Selector, TransitionBank
-from tabon.cli.explain import FEW
+from tabon.cli.explain import ON_A_TERMINAL
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.explain.explanation import explain_many
 from tabon.explain.text import RESEARCH_USE, explanation_text, explanations_text, flag_lines
@@ -60,10 +60,12 @@ def test_a_few_queries_are_explained_and_the_rest_is_mentioned(ask):
     result = ask()
     assert result.exit_code == 0
     shown = [query["id"] for query in QUERIES if re.search(rf"^{query['id']}: ", result.stdout, re.MULTILINE)]
-    assert shown == [query["id"] for query in QUERIES[:FEW]]
-    assert result.stderr == f"{FEW} of {len(QUERIES)} queries are explained; name others with --id\n"
+    assert shown == [query["id"] for query in QUERIES[:ON_A_TERMINAL]]
+    assert (
+        result.stderr == f"{ON_A_TERMINAL} of {len(QUERIES)} queries are explained; name others with --id\n"
+    )
     assert result.stdout.endswith(f"\n{RESEARCH_USE}\n")
-    assert ask(queries=QUERIES[:FEW]).stderr == ""
+    assert ask(queries=QUERIES[:ON_A_TERMINAL]).stderr == ""
 
 
 def test_named_queries_are_explained_and_unknown_ones_refused(ask):
@@ -81,7 +83,7 @@ def test_the_command_explains_as_the_python_interface_does(ask, bank):
     method = ("--distance", "cost-ot", "--aggregate", "knn", "-k", 4)
     records = [json.loads(line) for line in ask("--json", *method).stdout.splitlines()]
     assert records == [json.loads(json.dumps(one.as_record())) for one in found]
-    assert ask(*method).stdout == explanations_text(found[:FEW]) + "\n"
+    assert ask(*method).stdout == explanations_text(found[:ON_A_TERMINAL]) + "\n"
 
 
 def test_text_is_80_columns_of_words_and_symbols(bank):
