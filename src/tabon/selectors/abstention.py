@@ -108,9 +108,7 @@ class Calibration:
             bank = self.source == "bank"
             usual = self.distances.get(sections_of(selection) if bank else kind_of(selection), ())
             if usual:
-                found = conformal_p(
-                    np.array([selection.total_distances[selection.selected]]), np.array(usual)
-                )
+                found = conformal_p(np.array([pick_distance(selection)]), np.array(usual))
                 values[row] = best_of_p(found, np.array([drafts_of(selection)]))[0] if bank else found[0]
         return values
 
@@ -131,6 +129,13 @@ def drafts_of(selection: Selection) -> int:
 def kind_of(selection: Selection) -> str:
     """Name what a pick can be compared with: the same sections, the best of as many drafts."""
     return f"{sections_of(selection)}, best of {drafts_of(selection)}"
+
+
+def pick_distance(selection: Selection) -> float:
+    """Return the total distance of the pick."""
+    if selection.selected is None:
+        raise BadInputError("nothing was chosen; there is no distance")
+    return selection.total_distances[selection.selected]
 
 
 def abstaining(selections: Sequence[Selection], calibration: Calibration, rate: float) -> list[Selection]:
@@ -159,8 +164,7 @@ def from_queries(selections: Sequence[Selection]) -> Calibration:
     usual: dict[str, list[float]] = {}
     for selection in selections:
         if selection.selected is not None:
-            distance = selection.total_distances[selection.selected]
-            usual.setdefault(kind_of(selection), []).append(distance)
+            usual.setdefault(kind_of(selection), []).append(pick_distance(selection))
     return Calibration(
         source="queries",
         signature=signatures.pop(),

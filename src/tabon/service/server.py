@@ -8,7 +8,7 @@ import errno
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -60,11 +60,8 @@ def watched_protocol(  # noqa: C901  # a class, whose base is imported here
             self.access_log = False  # it would hold paths, and so text
             self.since = self.loop.time()
             self._look((None, -1))
-            if len(self.connections) > most:  # one that was just made is silent too, so there is one
-                connections: set[Any] = self.connections
-                silent = (one for one in connections if one.waits() or one.cycle.more_body)
-                left = (one for one in silent if not one.transport.is_closing())
-                min(left, key=lambda one: one.since).transport.abort()
+            if len(self.connections) > most:
+                _longest_silent(self.connections).transport.abort()
 
         def on_response_complete(self) -> None:
             """Note when it became the client's turn."""
@@ -100,6 +97,12 @@ def watched_protocol(  # noqa: C901  # a class, whose base is imported here
             return idle or self.flow.write_paused or self.transport.is_closing()
 
     return WatchedProtocol
+
+
+def _longest_silent(connections: Iterable[Any]) -> Any:  # noqa: ANN401  # a WatchedProtocol
+    """Return the connection whose client has been silent longest; one that was just made is silent too."""
+    silent = (one for one in connections if one.waits() or one.cycle.more_body)
+    return min((one for one in silent if not one.transport.is_closing()), key=lambda one: one.since)
 
 
 class JsonFormatter(logging.Formatter):
