@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal
 
 from tabon.data.cohort.link import SPLITS
 from tabon.data.cohort.visits import Excluded
@@ -34,8 +34,9 @@ class SplitCounts:
 class Audit:
     """Adds up while a cohort is written; memory does not grow with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, views: Literal["ap-pa", "any"] = "ap-pa") -> None:
         """Start from nothing; texts are remembered as hashes, on disk."""
+        self.views = views  # the rule by which visits are linked
         self.splits = {split: SplitCounts() for split in SPLITS}
         self.excluded: Counter[str] = Counter()
         self._texts = sqlite3.connect("", isolation_level=None)
@@ -84,6 +85,7 @@ class Audit:
                 }
                 for split, counts in self.splits.items()
             },
+            "views": self.views,
             "excluded": dict(sorted(self.excluded.items())),
             "test_references_also_in_the_bank": {
                 "count": seen,
@@ -93,13 +95,15 @@ class Audit:
         }
 
 
-def audit_table(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines that a person reads, the paper's counts beside ours."""
-    yield f"{'split':<8}{'patients':>10}{'visits':>10}{'transitions':>13}   the paper's"
+def audit_table(record: Mapping[str, Any], *, paper: bool = True) -> Iterator[str]:
+    """Yield the lines that a person reads, the paper's counts beside ours if wanted."""
+    yield f"{'split':<8}{'patients':>10}{'visits':>10}{'transitions':>13}" + "   the paper's" * paper
     for split, counts in record["splits"].items():
-        paper = "  ".join(f"{number:,}" for number in PAPER[split])
+        theirs = "   " + "  ".join(f"{number:,}" for number in PAPER[split])
         ours = f"{counts['patients']:>10,}{counts['visits']:>10,}{counts['transitions']:>13,}"
-        yield f"{split:<8}{ours}   {paper}"
+        yield f"{split:<8}{ours}" + theirs * paper
+    if record["views"] == "any":
+        yield "views are not known: all visits of a patient form one chain"
     for split, counts in record["splits"].items():
         if counts["transitions"]:
             days = counts["days_between_visits"]

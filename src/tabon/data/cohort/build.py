@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from tabon._internal.atomic_files import replacing
 from tabon.data.cohort.audit import Audit
+from tabon.data.cohort.datasets import GENERIC
 from tabon.data.cohort.link import SPLITS, Chain, Rules, image_of, link
 from tabon.data.cohort.visit_spool import VisitSpool
 from tabon.data.cohort.visits import DataSet, Egress, Excluded, Visit
@@ -35,7 +36,8 @@ def build_cohort(
 
     Nothing is published unless everything went well.
     """
-    audit = Audit()
+    rules = rules if dataset.has_views else replace(rules, views="any")
+    audit = Audit(views=rules.views)
     with closing(VisitSpool()) as kept, cohort_files(out) as files:
         for number, row in enumerate(dataset.read(folder), start=1):
             if isinstance(row, Visit):
@@ -54,11 +56,19 @@ def build_cohort(
         if not any(counts["transitions"] for counts in record["splits"].values()):
             reasons = ", ".join(f"{reason}: {count}" for reason, count in record["excluded"].items())
             raise BadInputError(
-                f"{folder} gives no transition ({reasons or 'no rows'}); "
-                f"check that it is a {dataset.name} folder"
+                f"{folder} gives no transition ({reasons or 'no rows'}); {_hint(dataset, record['excluded'])}"
             )
         files.finish(cohort_facts(dataset, rules, egress), record)
     return record
+
+
+def _hint(dataset: DataSet, excluded: Mapping[str, int]) -> str:
+    """Say what to check if a data set gave nothing."""
+    if dataset.name != GENERIC:
+        return f"check that it is a {dataset.name} folder"
+    if "no-ap-pa-view" in excluded:
+        return "leave view out of --columns if it names no AP or PA"
+    return "check --columns: a transition needs two visits of one patient"
 
 
 class CohortFiles:

@@ -28,7 +28,8 @@ from tabon.data.cohort.visits import (
     said,
     visit_or_excluded,
 )
-from tabon.errors import BadInputError, UnknownNameError
+from tabon.data.imports.columns import role_map
+from tabon.errors import BadInputError
 from tabon.text.reports import Report, parse_report
 
 ENDINGS = (
@@ -43,7 +44,8 @@ class ColumnMap:
 
     Needed are `patient`, either `date` or `ordinal`, and either `report` or
     `findings` or `impression` or both of these. Without `study` every row is
-    a study of its own, named after its file and line.
+    a study of its own, named after its file and line. Without `view` all visits
+    of a patient form one chain.
     """
 
     patient: str
@@ -83,16 +85,7 @@ def column_map(text: str) -> ColumnMap:
         BadInputError: a part is no key=column, a key comes twice, or something needed is missing.
         UnknownNameError: there is no such key.
     """
-    columns: dict[str, str] = {}
-    for part in filter(str.strip, text.split(",")):
-        key, sign, column = (piece.strip() for piece in part.partition("="))
-        if not (key and sign and column):
-            raise BadInputError(f"{part.strip()!r} of the column map is not written as key=column")
-        if key not in KEYS:
-            raise UnknownNameError("key of the column map", key, KEYS)
-        if key in columns:
-            raise BadInputError(f"{key} stands twice in the column map; name one column")
-        columns[key] = column
+    columns = role_map(text, KEYS)
     if "patient" not in columns:
         raise BadInputError("a column map needs patient; write patient=<column>")
     return ColumnMap(**columns)
@@ -107,7 +100,8 @@ def generic(columns: ColumnMap, *, name: str = "generic", egress: Egress = "none
             for row in _rows(path, columns.columns()):
                 yield _visit(columns, row, path.name, split)
 
-    return DataSet(name=name, read=read, egress=egress, dated=columns.ordinal is None, note=note)
+    dated, has_views = columns.ordinal is None, columns.view is not None
+    return DataSet(name=name, read=read, egress=egress, dated=dated, note=note, has_views=has_views)
 
 
 # --- files ----------------------------------------------------------------------------
