@@ -92,12 +92,8 @@ def import_command(  # noqa: PLR0913  # each is an option
     )
     if shares and (drafts or table.has_splits):
         raise click.UsageError("--shares draws splits; here the split column or the drafts say them")
-    found = None
-    if drafts:
-        given = role_map(draft_columns, DRAFT_ROLES)
-        found = read_draft_rows(
-            drafts, columns=given, order=order, visits_order=table.order, encoding=encoding
-        )
+    given = role_map(draft_columns, DRAFT_ROLES)
+    found = read_draft_rows(drafts, columns=given, order=order, visits_order=table.order, encoding=encoding)
     imported = import_cohort(table, found, None if dry_run else out, rules)
     click.echo(_json(imported) if as_json else "\n".join(_table(imported)))
     for line in _next_steps(imported, out, dry_run=dry_run):
@@ -112,7 +108,7 @@ def _table(imported: ImportedCohort) -> Iterator[str]:
     yield from audit_table(imported.audit, paper=False)
     yield from (f"queries, {split}: {count:,}" for split, count in imported.queries.items())
     for row in imported.excluded[:SHOWN_ROWS]:
-        yield f"  {row.source.file}:{row.source.line} {row.reason}" + (f" ({row.study})" if row.study else "")
+        yield f"  {row.source.file}:{row.source.line} {row.reason}"
     if len(imported.excluded) > SHOWN_ROWS:
         yield f"  and {len(imported.excluded) - SHOWN_ROWS:,} more, all in excluded.jsonl"
 

@@ -14,7 +14,7 @@ from tabon.data.imports.source_rows import KEY_COLUMN, SourceRows
 from tabon.errors import BadInputError, UnknownNameError
 
 UNUSED = "-"  # in a map: no column has this role
-_NAME = re.compile(r"[^\W\d][\w /()#:-]{0,39}|\(key\)")
+_NAME = re.compile(r"[^\W\d][\w /()#:-]{0,39}|\(key\)|")  # a frame's index has no name
 MOST_WORDS = 4  # of a column's name
 
 _KEYS = {
@@ -130,7 +130,7 @@ def listed(rows: SourceRows) -> str:
     named = all(_NAME.fullmatch(name) and len(name.split()) <= MOST_WORDS for name in rows.columns)
     if not named:
         return "not named in its first line, it seems (add a line of names)"
-    return ", ".join(rows.columns) or "none"
+    return ", ".join(filter(None, rows.columns)) or "none"
 
 
 def plain(name: str) -> str:

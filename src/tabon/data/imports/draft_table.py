@@ -50,9 +50,9 @@ class Draft:
 class DraftTable:
     """The drafts of some files, what was left out, and what was guessed."""
 
-    drafts: tuple[Draft, ...]
-    excluded: tuple[Excluded, ...]
-    guesses: tuple[Guess, ...]
+    drafts: tuple[Draft, ...] = ()
+    excluded: tuple[Excluded, ...] = ()
+    guesses: tuple[Guess, ...] = ()
 
 
 class _Shape(NamedTuple):
@@ -97,7 +97,7 @@ def read_draft_rows(
         found += _drafts(rows, shape, file, order or find_order(dates, default=visits_order)[0])
     return DraftTable(
         tuple(draft for draft in found if isinstance(draft, Draft)),
-        tuple(row for row in found if isinstance(row, Excluded)),
+        tuple(dict.fromkeys(row for row in found if isinstance(row, Excluded))),
         tuple(guesses),
     )
 
@@ -163,16 +163,16 @@ def _drafts(rows: SourceRows, shape: _Shape, file: int, order: Order | None) -> 
             continue
         for number, record in _records(row, values, shape.wide):
             reason = _reason(record)
-            texts = tuple(record.get(name) for name in TEXTS)
-            key = (study, patient, when, record.get("model"), number or texts)
-            before, first = seen.setdefault(key, (row, record))
-            if reason is None and first is not record:
+            if reason is None:
+                said_number = number or tuple(record.get(name) for name in TEXTS)
+                key = (study, patient, when, record.get("model"), said_number)
+                before, first = seen.setdefault(key, (row, record))
                 if first != record:
                     raise BadInputError(
                         f"{rows.place(before)} and {rows.unit} {row.line} have different texts for draft "
                         f"{number} of one visit; keep one, or number them apart"
                     )
-                reason = "duplicate-draft"
+                reason = None if first is record else "duplicate-draft"
             yield (
                 Excluded(source, reason, study or None)
                 if reason

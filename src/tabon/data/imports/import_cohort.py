@@ -32,6 +32,7 @@ HINTS = {
     "bad-date": f"write dates as {FORMS}",
     "no-ap-pa-view": "leave the views out with --columns view=-",
     "fewer-than-two-visits": "a transition needs two visits of a patient on two days",
+    "wrong-field-count": "put texts with a comma, a semicolon or a line break in quotes",
     "unknown-split": "write train, valid or test, or leave the splits out with --columns split=-",
 }
 
@@ -54,9 +55,7 @@ class _Join:
     matches: Sequence[tuple[Draft, frozenset[str]]]
 
 
-def import_cohort(
-    visits: VisitTable, drafts: DraftTable | None, out: Path | None, rules: Rules
-) -> ImportedCohort:
+def import_cohort(visits: VisitTable, drafts: DraftTable, out: Path | None, rules: Rules) -> ImportedCohort:
     """Link visits, join drafts to them, and write a cohort folder with its queries.
 
     Splits that the table does not have are drawn by patient; with drafts, their
@@ -64,7 +63,7 @@ def import_cohort(
 
     Args:
         visits: from `read_visit_rows`.
-        drafts: from `read_draft_rows`; without them there are no queries.
+        drafts: from `read_draft_rows`; without any there are no queries.
         out: the folder; None writes nothing.
         rules: how visits are linked and splits drawn.
 
@@ -72,8 +71,10 @@ def import_cohort(
         BadInputError: no transition is left, no draft joins a visit, or one joins two.
     """
     rules = rules if visits.has_views else replace(rules, views="any")
-    join = _join(visits.visits, drafts.drafts) if drafts else None
-    excluded = [*visits.excluded, *(drafts.excluded if drafts else ())]
+    if not visits.visits:
+        raise _nothing_left(f"{visits.name} gives no visit", visits.excluded)
+    join = _join(visits.visits, drafts) if drafts.drafts or drafts.excluded else None
+    excluded = [*visits.excluded, *drafts.excluded]
     chains: list[Chain] = []
     by_patient = sorted(_with_splits(visits, join), key=attrgetter("patient"))
     for _, own in groupby(by_patient, key=attrgetter("patient")):
@@ -83,6 +84,21 @@ def import_cohort(
     if not chains:
         raise _nothing_left(f"{visits.name} gives no transition", excluded)
     queries = _queries(join, chains, rules, excluded) if join else {}
+    guesses = (*visits.guesses, *drafts.guesses, *_said(visits, join, rules))
+    audit = _write(out, chains, queries, excluded, rules, guesses)
+    counts = {split: len(records) for split, records in queries.items()}
+    return ImportedCohort(guesses=guesses, audit=audit, excluded=tuple(excluded), queries=counts)
+
+
+def _write(
+    out: Path | None,
+    chains: Iterable[Chain],
+    queries: Mapping[str, Sequence[Mapping[str, Any]]],
+    excluded: Iterable[Excluded],
+    rules: Rules,
+    guesses: Iterable[Guess],
+) -> dict[str, Any]:
+    """Write a cohort folder, all of it or nothing, and return its audit."""
     audit = Audit(views=rules.views)
     with ExitStack() as stack:
         null = stack.enter_context(Path(os.devnull).open("wb"))
@@ -94,16 +110,12 @@ def import_cohort(
         for split, records in queries.items():
             stream = stack.enter_context(replacing(out / split / "queries.jsonl")) if out else null
             stream.writelines(json.dumps(record).encode() + b"\n" for record in records)
-        counts = {split: len(records) for split, records in queries.items()}
-        guesses = (*visits.guesses, *(drafts.guesses if drafts else ()), *_said(visits, join, rules))
-        record = audit.close() | {"queries": counts}
-        files.finish(
-            cohort_facts(IMPORTED, rules, None) | {"guesses": [list(guess) for guess in guesses]}, record
-        )
-    if out:  # an older import's
-        for split in set(QUERY_SPLITS) - set(queries):
-            (out / split / "queries.jsonl").unlink(missing_ok=True)
-    return ImportedCohort(guesses=guesses, audit=record, excluded=tuple(excluded), queries=counts)
+        record = audit.close() | {"queries": {split: len(own) for split, own in queries.items()}}
+        files.finish(cohort_facts(IMPORTED, rules, None) | {"guesses": list(map(list, guesses))}, record)
+    older = [out / split / "queries.jsonl" for split in QUERY_SPLITS if split not in queries] if out else []
+    for path in older:  # of another import into this folder
+        path.unlink(missing_ok=True)
+    return record
 
 
 def _said(visits: VisitTable, join: _Join | None, rules: Rules) -> Iterator[Guess]:
@@ -130,8 +142,11 @@ def _with_splits(visits: VisitTable, join: _Join | None) -> Iterable[Visit]:
 # --- drafts and visits ----------------------------------------------------------------
 
 
-def _join(visits: Sequence[Visit], drafts: Sequence[Draft]) -> _Join:
+def _join(visits: Sequence[Visit], table: DraftTable) -> _Join:
     """Join drafts with visits by the key that joins most of them."""
+    drafts = table.drafts
+    if not drafts:
+        raise _nothing_left("no draft can be used", table.excluded)
     by_study: dict[object, set[str]] = defaultdict(set)
     by_date: dict[object, set[str]] = defaultdict(set)
     for visit in visits:
@@ -181,7 +196,7 @@ def _queries(
         later = [study for study in studies if study in places and places[study][1]]
         if len(later) > 1:
             raise BadInputError(
-                f"{draft.source.file}:{draft.source.line} is for any of {len(later)} visits, {draft.visit()!r}; "
+                f"{draft.source.file} {draft.source.line}: {len(later)} visits are of {draft.visit()!r}; "
                 "add a study id or a time to the drafts"
             )
         if later and places[later[0]][0].split in QUERY_SPLITS:
@@ -193,7 +208,7 @@ def _queries(
         )
     if not drafts:
         raise _nothing_left("no draft is for a visit that can be a query", left_out)
-    excluded += left_out
+    excluded += dict.fromkeys(left_out)  # a row of several drafts is named once
     expected = max(map(len, drafts.values()))
     if expected > MAX_DRAFTS:
         raise BadInputError(f"a visit has {expected:,} drafts; give at most {MAX_DRAFTS}")
@@ -217,7 +232,10 @@ def _query(record: Mapping[str, Any], drafts: list[Draft], expected: int) -> dic
         "id": record["id"],
         "patient": record["patient"],
         "prior": record["prior"],
-        "candidates": [{**draft.record, "sample": draft.number or str(number)} for number, draft in ordered],
+        "candidates": [
+            {**draft.record, "sample": number if not draft.number else place(draft)[2] or draft.number}
+            for number, draft in ordered
+        ],
         "reference": record["current"],
         "expected": expected,
         **{key: record[key] for key in KEPT if record.get(key)},

@@ -53,6 +53,8 @@ def read_rows(source: Rows, *, encoding: str | None = None) -> SourceRows:
         return _table("rows", rows, kind="rows")
     path = Path(source)
     kind = table_kind(path)
+    if not path.is_file():
+        raise BadInputError(f"{path} is not there; check its name")
     if kind in SPREADSHEETS:
         raise BadInputError(f"{path} is a spreadsheet; save it as CSV (UTF-8) and give that file")
     if kind == ".parquet":

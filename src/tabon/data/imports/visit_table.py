@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tabon.data.cohort.datasets.generic import report_of
 from tabon.data.cohort.tables import Row
 from tabon.data.cohort.visits import (
     Excluded,
@@ -25,9 +26,10 @@ from tabon.data.imports.columns import VISIT_SPELLINGS, find_columns, missing
 from tabon.data.imports.dates import Order, find_order, moment_of, read_date
 from tabon.data.imports.source_rows import Rows, SourceRows, read_rows, table_kind
 from tabon.errors import BadInputError
-from tabon.text.reports import Report, parse_report
+from tabon.text.reports import Report
 
 OPTION = "--columns"
+NOWHERE = Source("")
 
 
 class Guess(NamedTuple):
@@ -93,7 +95,7 @@ def read_visit_rows(
     visits, naming = _with_ids([row for row in found if isinstance(row, Visit)], parts)
     has_views = any(image.view for visit in visits for image in visit.images)
     rules = {
-        "dates": " ".join(filter(None, (order or "the order is written", how))),
+        "dates": " ".join(filter(None, (order or "clear as written", how))),
         "ids": naming,
         "views": "AP or PA, one for each patient"
         if has_views
@@ -145,7 +147,7 @@ def _files(source: Rows, encoding: str | None) -> Iterator[tuple[SourceRows, str
             f"{source} needs one table, or one for each of train, valid and test by name; it has: {names}"
         )
     for path, split in zip(paths, splits, strict=True):
-        yield read_rows(path, encoding=encoding), split
+        yield read_rows(path, encoding=encoding), split if len(paths) > 1 else None
 
 
 def _visit_columns(rows: SourceRows, given: Mapping[str, str]) -> dict[str, str]:
@@ -177,18 +179,18 @@ def _split(part: _Part, row: Row) -> str | None:
 def _without_repeats(
     parts: Sequence[_Part], order: Order | None, *, has_splits: bool
 ) -> Iterator[Visit | Excluded]:
-    """Yield each row as a visit, or with the reason why it is none; of equal rows the first."""
-    seen: set[bytes] = set()
+    """Yield each row as a visit, or with the reason why it is none; of equal visits the first."""
+    seen: set[Visit | Excluded] = set()
     for part in parts:
         for row in part.rows.rows:
             source = Source(part.rows.name, row.line)
             if not row.whole:
                 yield Excluded(source, "wrong-field-count" if "CSV" in part.rows.kind else "not-an-object")
                 continue
-            digest = sha256(repr(sorted(row.values.items(), key=lambda item: str(item[0]))).encode()).digest()
             visit = _visit(part, row, order, has_splits=has_splits)
-            yield Excluded(source, "duplicate-row", visit.study) if digest in seen else visit
-            seen.add(digest)
+            same = replace(visit, source=NOWHERE)
+            yield Excluded(source, "duplicate-row", visit.study or None) if same in seen else visit
+            seen |= {same} if isinstance(visit, Visit) else set()
 
 
 def _visit(part: _Part, row: Row, order: Order | None, *, has_splits: bool) -> Visit | Excluded:
@@ -210,15 +212,6 @@ def _visit(part: _Part, row: Row, order: Order | None, *, has_splits: bool) -> V
         images=[Image(said(part.value(row, "image")), normal_view(said(part.value(row, "view"))))],
         split=split,
     )
-
-
-def report_of(report: object, findings: object, impression: object) -> Report | str:
-    """Return a report, whole or by its two sections, or why it is none."""
-    texts = (report, findings, impression)
-    if not all(text is None or isinstance(text, str) or not said(text) for text in texts):
-        return "report-not-text"
-    whole, *sections = map(said, texts)
-    return parse_report(whole) if whole else Report(*sections)
 
 
 def _with_ids(visits: Sequence[Visit], parts: Sequence[_Part]) -> tuple[list[Visit], str]:

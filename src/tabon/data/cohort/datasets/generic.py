@@ -181,7 +181,9 @@ def _visit(columns: ColumnMap, row: Row, file: str, split: str | None) -> Visit 
         study=study,
         patient=patient,
         moment=_moment(columns, value),
-        report=_report(*(value(column) for column in (columns.report, columns.findings, columns.impression))),
+        report=report_of(
+            *(value(column) for column in (columns.report, columns.findings, columns.impression))
+        ),
         images=[Image(said(value(columns.image)), normal_view(said(value(columns.view))))],
         split=name,
     )
@@ -234,7 +236,7 @@ def _time_in(day: object) -> str:
     return "" if found is None or found.time() == time() else f"{found:%H%M%S.%f}"
 
 
-def _report(*texts: object) -> Report | str:
+def report_of(*texts: object) -> Report | str:
     """Return the report of a row, whole or by its two sections, or why it is none."""
     if any(isinstance(text, int | list | dict | date) for text in texts):
         return "report-not-text"
