@@ -210,7 +210,7 @@ def test_missing_columns_are_refused_with_those_that_are_there(row, message):
 
 def test_a_frame_s_index_without_a_name_is_no_matter():
     """The first column of a written frame has no name."""
-    assert listed(read_rows([{"": 0, "PID": 1}])) == "PID"
+    assert listed(read_rows([{"": 0, "Patient.ID": 1, "Unnamed: 2": 2}])) == "Patient.ID, Unnamed: 2"
 
 
 def test_role_maps():

@@ -14,7 +14,7 @@ from tabon.data.imports.source_rows import KEY_COLUMN, SourceRows
 from tabon.errors import BadInputError, UnknownNameError
 
 UNUSED = "-"  # in a map: no column has this role
-_NAME = re.compile(r"[^\W\d][\w /()#:-]{0,39}|\(key\)|")  # a frame's index has no name
+_NAME = re.compile(r"[^\W\d](?:[\w /()#:-]|[.](?=\w)){0,39}|\(key\)|")  # a frame's index has no name
 MOST_WORDS = 4  # of a column's name
 
 _KEYS = {

@@ -165,7 +165,7 @@ def _drafts(rows: SourceRows, shape: _Shape, file: int, order: Order | None) -> 
             reason = _reason(record)
             if reason is None:
                 said_number = number or tuple(record.get(name) for name in TEXTS)
-                key = (study, patient, when, record.get("model"), said_number)
+                key = (study, patient, when, str(record.get("model")), said_number)
                 before, first = seen.setdefault(key, (row, record))
                 if first != record:
                     raise BadInputError(

@@ -22,11 +22,10 @@ from tabon.data.imports.visit_table import Guess, VisitTable
 from tabon.errors import BadInputError
 from tabon.text.records import MAX_DRAFTS
 
-IMPORTED = DataSet(
-    name="imported", read=lambda _: iter(()), egress="none", dated=True
-)  # read by `read_visit_rows`
+IMPORTED = DataSet(name="imported", read=lambda _: iter(()), egress="none", dated=True)
 QUERY_SPLITS = ("valid", "test")  # the training split fills the bank
 SHOWN_IDS, LONGEST_ID = 3, 40  # in a message; characters
+LONGEST_NUMBER = 9  # digits by which drafts are sorted
 KEPT = ("prior_date", "current_date", "image")  # of a transition, in its query
 HINTS = {
     "bad-date": f"write dates as {FORMS}",
@@ -109,7 +108,7 @@ def _write(
             files.chain(chain, IMPORTED, rules, audit)
         for split, records in queries.items():
             stream = stack.enter_context(replacing(out / split / "queries.jsonl")) if out else null
-            stream.writelines(json.dumps(record).encode() + b"\n" for record in records)
+            stream.writelines(json.dumps(record, default=str).encode() + b"\n" for record in records)
         record = audit.close() | {"queries": {split: len(own) for split, own in queries.items()}}
         files.finish(cohort_facts(IMPORTED, rules, None) | {"guesses": list(map(list, guesses))}, record)
     older = [out / split / "queries.jsonl" for split in QUERY_SPLITS if split not in queries] if out else []
@@ -222,19 +221,17 @@ def _queries(
 
 def _query(record: Mapping[str, Any], drafts: list[Draft], expected: int) -> dict[str, Any]:
     """Return a query, drafts in the order of their files, models and numbers."""
-
-    def place(draft: Draft) -> tuple[object, ...]:
-        number = int(draft.number) if draft.number.isdecimal() else 0
-        return draft.file, str(draft.record.get("model")), number, draft.number
-
-    ordered = enumerate(sorted(drafts, key=place), start=1)
+    drafts = sorted(
+        drafts,
+        key=lambda draft: (draft.file, str(draft.record.get("model")), draft.number.zfill(LONGEST_NUMBER)),
+    )
     return {
         "id": record["id"],
         "patient": record["patient"],
         "prior": record["prior"],
         "candidates": [
-            {**draft.record, "sample": number if not draft.number else place(draft)[2] or draft.number}
-            for number, draft in ordered
+            {**draft.record, "sample": draft.number or str(place)}
+            for place, draft in enumerate(drafts, start=1)
         ],
         "reference": record["current"],
         "expected": expected,

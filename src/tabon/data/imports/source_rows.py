@@ -104,13 +104,13 @@ def _decoded(path: Path, encoding: str | None) -> tuple[str, str]:
         raise BadInputError(f"{path} is empty; copy it again")
     if "\0" in text:
         raise BadInputError(f"{path} holds zero bytes; if it is UTF-16 say so with --encoding utf-16-le")
-    return text, "UTF-8" if said == "utf-8-sig" else said
+    return text.removeprefix("\ufeff"), "UTF-8" if said == "utf-8-sig" else said
 
 
 def _csv_table(name: str, text: str, encoding: str) -> SourceRows:
     """Read CSV; its delimiter is the one that its first line has most of."""
     csv.field_size_limit(FIELD_LIMIT)
-    head = re.sub(r'"[^"]*"', "", text.lstrip().partition("\n")[0])
+    head = re.sub(r'"[^"]*"', "", re.split(r"[\r\n]", text.lstrip(), maxsplit=1)[0])
     delimiter = max(DELIMITERS, key=head.count)
     reader = csv.reader(StringIO(text, newline=""), strict=True, delimiter=delimiter)
     rows: list[Row] = []

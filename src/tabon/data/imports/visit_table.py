@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,6 @@ from tabon.data.cohort.tables import Row
 from tabon.data.cohort.visits import (
     Excluded,
     Image,
-    Moment,
     Source,
     Visit,
     normal_split,
@@ -89,26 +88,29 @@ def read_visit_rows(
     parts = [
         _Part(rows, _visit_columns(rows, columns or {}), split) for rows, split in _files(source, encoding)
     ]
-    order, how = (order, "as asked") if order else find_order(_dates(parts))
+    dates = (
+        (part.rows.place(row), read_date(part.value(row, "date")))
+        for part in parts
+        for row in part.rows.rows
+        if row.whole
+    )
+    order, how = (order, "as asked") if order else find_order(dates)
     has_splits = any(_split(part, row) for part in parts for row in part.rows.rows if row.whole)
     found = list(_without_repeats(parts, order, has_splits=has_splits))
     visits, naming = _with_ids([row for row in found if isinstance(row, Visit)], parts)
     has_views = any(image.view for visit in visits for image in visit.images)
-    rules = {
-        "dates": " ".join(filter(None, (order or "clear as written", how))),
-        "ids": naming,
-        "views": "AP or PA, one for each patient"
-        if has_views
-        else "not known: a patient's visits are one chain",
-    }
+    views = "AP or PA, one for each patient" if has_views else "not known: a patient's visits are one chain"
+    guesses = [guess for part in parts for guess in read_as(part.rows, part.columns)]
+    guesses += [
+        Guess("dates", " ".join(filter(None, (order or "clear as written", how)))),
+        Guess("ids", naming),
+        Guess("views", views),
+    ]
     return VisitTable(
         name=parts[0].rows.name if len(parts) == 1 else str(source),
         visits=tuple(visits),
         excluded=tuple(row for row in found if isinstance(row, Excluded)),
-        guesses=(
-            *(guess for part in parts for guess in read_as(part.rows, part.columns)),
-            *map(Guess, rules, rules.values()),
-        ),
+        guesses=tuple(guesses),
         order=order,
         has_views=has_views,
         has_splits=has_splits,
@@ -161,14 +163,6 @@ def _visit_columns(rows: SourceRows, given: Mapping[str, str]) -> dict[str, str]
     if {"findings", "impression"} & set(found) and "report" not in given:
         found.pop("report", None)
     return found
-
-
-def _dates(parts: Sequence[_Part]) -> Iterator[tuple[str, Any]]:
-    """Yield every date with its place."""
-    for part in parts:
-        for row in part.rows.rows:
-            if row.whole:
-                yield part.rows.place(row), read_date(part.value(row, "date"))
 
 
 def _split(part: _Part, row: Row) -> str | None:
@@ -226,29 +220,18 @@ def _with_ids(visits: Sequence[Visit], parts: Sequence[_Part]) -> tuple[list[Vis
         return named, "patient and study, as several patients have a study of one name"
     texts: dict[str, set[Report]] = defaultdict(set)
     for visit in visits:
-        texts[_when(visit)].add(visit.report)
+        texts[_name(visit)].add(visit.report)
     return [
-        replace(visit, study=_when(visit) + (_digest(visit.report) if len(texts[_when(visit)]) > 1 else ""))
+        replace(visit, study=_name(visit) + (_digest(visit.report) if len(texts[_name(visit)]) > 1 else ""))
         for visit in visits
     ], "patient and date"
 
 
-def _when(visit: Visit) -> str:
+def _name(visit: Visit) -> str:
     """Name a visit by its patient and date, and its time if there is one."""
-    day = date.fromordinal(visit.moment.day).isoformat()
-    return f"{visit.patient}-{day}{clock_text(visit.moment)}"
-
-
-def clock_text(moment: Moment) -> str:
-    """Write the time of day.
-
-    >>> clock_text(Moment(1, 34215.0)), clock_text(Moment(1))
-    ('T09:30:15', '')
-    """
-    if moment.second is None:
-        return ""
-    whole = int(moment.second)
-    return f"T{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}"
+    when = datetime.fromordinal(visit.moment.day) + timedelta(seconds=visit.moment.second or 0)
+    text = when.date().isoformat() if visit.moment.second is None else when.isoformat(timespec="seconds")
+    return f"{visit.patient}-{text}"
 
 
 def _digest(report: Report) -> str:
