@@ -91,10 +91,12 @@ def read_draft_rows(
     for file, source in enumerate(sources, start=1):
         rows = read_rows(source, encoding=encoding)
         shape = _shape(rows, columns or {})
-        guesses += [*read_as(rows, shape.columns), Guess("  form", _form(shape, several=len(sources) > 1))]
         day = shape.columns.get("date", "")
         dates = ((rows.place(row), read_date(row.values.get(day))) for row in rows.rows if row.whole)
-        found += _drafts(rows, shape, file, order or find_order(dates, default=visits_order)[0])
+        of_file = order or find_order(dates, default=visits_order)[0]
+        guesses += [*read_as(rows, shape.columns), Guess("  form", _form(shape, several=len(sources) > 1))]
+        guesses += [Guess("  dates", of_file or "clear as written")] if day else []
+        found += _drafts(rows, shape, file, of_file)
     return DraftTable(
         tuple(draft for draft in found if isinstance(draft, Draft)),
         tuple(dict.fromkeys(row for row in found if isinstance(row, Excluded))),
