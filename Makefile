@@ -41,7 +41,7 @@ fix: setup  ## format and repair what ruff can
 	$(BIN)/ruff format .
 
 docs: setup  ## regenerate docs/reference/cli.md
-	$(BIN)/python -m tabon.cli.reference > docs/reference/cli.md
+	$(BIN)/python tools/cli_reference.py > docs/reference/cli.md
 
 bench: setup  ## print the benchmark table (ratios, one run)
 	$(BIN)/python benchmarks/run.py

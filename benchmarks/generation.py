@@ -11,10 +11,9 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from tabon.generation.journal import DraftKey, Journal
-from tabon.generation.prices import FREE, Budget
 from tabon.generation.protocol import Parameters, Request
 from tabon.generation.providers.names import ModelOptions, make_generator
-from tabon.generation.runner import Limits, Run, Task
+from tabon.generation.runner import FREE, Budget, Limits, Run, Task
 from timing import Line, share
 
 PATHS = {"openai": "/openai/v1", "gemini": "/gemini", "mistral": "/mistral"}  # each provider's own client

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import torch
 
-from tabon.encoders.placement import Placement
+from tabon.encoders.protocol import Placement
 from tabon.encoders.torch_engine.encoder import SentenceTransformerEncoder
 from tabon.method.bank import SectionBank
 from tabon.method.nearest import ExactIndex

@@ -29,10 +29,9 @@ from tabon.method.distances import get_distance
 from tabon.method.nearest import Neighbours
 from tabon.method.sentence_sets import RaggedSets, embed
 from tabon.method.transitions import transitions
-from tabon.search.half_index import HalfIndex
+from tabon.search.half_index import Copies, HalfIndex
 from tabon.search.index_build import Block, write_index
 from tabon.search.index_files import index_from, read_index
-from tabon.search.repeats import Copies
 from tabon.text.records import query_from_record, transition_from_record
 from tabon.text.sentences import split_sentences
 from timing import Line, best_of, faster, share

@@ -20,8 +20,7 @@ from pydicom.uid import ExplicitVRLittleEndian
 
 from tabon._internal.dicom import unchecked_values
 from tabon.data.formats import Received, read_sr
-from tabon.data.formats.dicom_sr import SR_CLASSES
-from tabon.data.formats.dicom_sr_writer import TAKEN_OVER
+from tabon.data.formats.dicom_sr import SR_CLASSES, TAKEN_OVER
 from tabon.errors import BadInputError, TabonError
 
 PAGE = 100  # answers to one question

@@ -13,11 +13,10 @@ from tabon.evaluation import Case, Cases, EvaluationSettings, Picks, RunInput, e
 from tabon.evaluation.compare import Chance, RunTable, compare
 from tabon.evaluation.draft_scores import Measured, drafts_there, state_f1
 from tabon.evaluation.evaluate import seeded_picks
-from tabon.evaluation.picks import NOTHING
+from tabon.evaluation.inputs import NOTHING
 from tabon.evaluation.results import Cell, Results
 from tabon.metrics import Metric, load_metric
-from tabon.metrics.protocol import Pair, Score, Statistics, mean_of
-from tabon.metrics.store import MeasurementStore
+from tabon.metrics.protocol import MeasurementStore, Pair, Score, Statistics, mean_of
 from tabon.text.reports import SECTIONS, Section
 
 FACTS = "facts-f1"

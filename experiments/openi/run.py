@@ -20,7 +20,7 @@ from table import setting_lines
 from tabon._internal.atomic_files import replacing
 from tabon.errors import TabonError
 from tabon.evaluation.results import write_results
-from tabon.metrics.store import MeasurementStore
+from tabon.metrics.protocol import MeasurementStore
 
 HEAD = """
 # Open-i: what every selector is worth

@@ -19,8 +19,7 @@ from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES
 from tabon.method.selection import Selection
 from tabon.metrics import load_metric
-from tabon.reporting.experiment.runner import write_lines
-from tabon.reporting.experiment.steps import Steps, file_digest
+from tabon.reporting.experiment.runner import Steps, file_digest, write_lines
 from tabon.selectors import Selector
 from tabon.text.records import Query, read_transitions
 
@@ -29,7 +28,7 @@ PRIOR_FREE = frozenset(
 )  # what does not look at the prior has no control
 NOT_HERE = (TabonError, ImportError, AttributeError)  # a selector, or what it needs, that is not installed
 FIT = "fit"  # fit:SELECTOR:SCORE,SCORE is a selector with weights learnt on valid.jsonl
-CODE = ("method/*", "metrics/rouge", "selectors/**/*", "text/*")  # what selections are made by
+CODE = ("method/*", "metrics/overlap", "selectors/**/*", "text/*")  # what selections are made by
 OnProgress = Callable[[str], None]
 
 
@@ -135,7 +134,7 @@ class SeedRun:
         path, valid = self.folder / "fitted" / f"{selector}-{targets}.json", self.folder / "valid.jsonl"
 
         def work() -> None:
-            from tabon.evaluation.fit import fit
+            from tabon.evaluation.fit import read_lesson
             from tabon.selectors.weights import write_weights
 
             self.tools.on_progress(f"{self.folder}: {name}")
@@ -143,7 +142,7 @@ class SeedRun:
                 cases = read_cases(lines, name=str(valid)).cases
             metrics = {score: load_metric(score.partition("-")[0]) for score in targets.split(",")}
             tools = {"encoder": self.tools.encoder, "store": self.tools.store}
-            write_weights(path, fit(selector, self.bank, cases, metrics, **tools))
+            write_weights(path, read_lesson(selector, self.bank, cases, metrics, **tools).fit())
 
         self._steps.make(path, [file_digest(valid), self.bank.sha256, name, code_digest()], work)
         return f"{selector}:{path}"

@@ -35,7 +35,7 @@ from tabon.evaluation.results import Cell, Results, write_results
 from tabon.evaluation.statistics import bootstrap_weights, interval, patient_rows, sum_by_patient
 from tabon.method.bank import TransitionBank
 from tabon.metrics import load_metric
-from tabon.metrics.store import MeasurementStore
+from tabon.metrics.protocol import MeasurementStore
 from tabon.selectors import Selector
 from tabon.selectors.streaming import Halving, StreamingSelector, replay, saved
 from tabon.text.records import query_from_record, transition_from_record

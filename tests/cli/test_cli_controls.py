@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from tabon.cli.bank import bank as bank_command
-from tabon.cli.controls import controls_command
+from tabon.cli.evaluate import controls_command
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.evaluation.results import read_results
 

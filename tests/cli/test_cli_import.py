@@ -131,7 +131,7 @@ def test_what_is_written(tmp_path):
     assert [draft["sample"] for draft in first["candidates"]] == ["1", "2"]
     facts, audit = (json.loads((out / name).read_text()) for name in ("cohort.json", "audit.json"))
     assert (facts["dataset"], facts["egress"], facts["rules"]["views"]) == ("imported", "none", "any")
-    assert (audit["views"], audit["queries"], audit["splits"]["train"]["transitions"]) == (
+    assert (audit["views"], facts["queries"], audit["splits"]["train"]["transitions"]) == (
         "any",
         {"test": 4},
         8,

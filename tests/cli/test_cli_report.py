@@ -6,8 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from explorer_cases import HOSTILE, bank, data_of, json_lines, odd, read, simulated
-from tabon.cli.explain import explain
-from tabon.cli.report import PageOptions, open_studies, report
+from tabon.cli.explain import PageOptions, explain, open_studies, report
 from tabon.cli.select import select
 from tabon.errors import BadInputError
 from tabon.selectors.setup import SelectionSettings

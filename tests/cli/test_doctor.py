@@ -14,9 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from tabon import load_encoder
-from tabon.cli import doctor_checks as doctor
-from tabon.cli import main
-from tabon.cli.doctor_checks import packages
+from tabon.cli import doctor, main
+from tabon.cli.doctor import packages
 from tabon.encoders.hashing import HashingEncoder
 from tabon.errors import BadInputError, MetricUnavailableError, MissingExtraError
 from tabon.metrics import METRICS, WEIGHTLESS

@@ -13,10 +13,9 @@ import shlex
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
+from commands import finished, one_arithmetic
 from explorer_cases import data_of
-from tabon.cli import main
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "commands"
 NUMBER = re.compile(r"-?\d+\.\d+(?:[eE][-+]?\d+)?|-?\d+[eE][-+]?\d+")
@@ -87,58 +86,62 @@ CASES = {
 }
 
 
-def run(command):
-    """Run a command in this process and return its result."""
-    return CliRunner().invoke(main, shlex.split(command))
+class Place:
+    """A folder, and the process that runs commands in it."""
 
+    def __init__(self, folder, process):
+        """Keep both."""
+        self.folder, self._process = folder, process
 
-def done(command):
-    """Run a command that must succeed."""
-    result = run(command)
-    assert result.exit_code == 0, f"{command}: {result.output[-500:]}"
+    def run(self, command):
+        """Run a command and return what it printed."""
+        return self._process.submit(finished, command).result()
+
+    def done(self, command):
+        """Run a command that must succeed."""
+        result = self.run(command)
+        assert result.exit_code == 0, f"{command}: {result.stderr[-500:]}"
+
+    def write_lines(self, name, records):
+        """Write JSON Lines."""
+        (self.folder / name).write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A folder with a cohort, a bank, queries, fitted weights, selections and results."""
-    folder, before = tmp_path_factory.mktemp("goldens"), Path.cwd()
-    os.chdir(folder)
-    try:
-        prepare(folder)
-        yield folder
-    finally:
-        os.chdir(before)
+    folder = tmp_path_factory.mktemp("goldens")
+    with one_arithmetic(folder) as process:
+        made = Place(folder, process)
+        prepare(made)
+        yield made
 
 
-def prepare(folder):
+def prepare(place):
     """Write everything that the cases read, with the commands themselves."""
-    done("simulate --patients 150 --out cohort")
-    queries = [json.loads(line) for line in Path("cohort/test/queries.jsonl").read_text().splitlines()]
+    place.done("simulate --patients 150 --out cohort")
+    written = (place.folder / "cohort/test/queries.jsonl").read_text()
+    queries = [json.loads(line) for line in written.splitlines()]
     for number, query in enumerate(queries):
-        for place, draft in enumerate(query["candidates"]):
-            draft["log_probability"] = -float((number * 7 + place * 3) % 11)
-    write_lines("queries.jsonl", queries)
+        for order, draft in enumerate(query["candidates"]):
+            draft["log_probability"] = -float((number * 7 + order * 3) % 11)
+    place.write_lines("queries.jsonl", queries)
     after = [*queries[1:], queries[0]]
     several = [
         {**query, "prior": [other["prior"], query["prior"]]}
         for query, other in zip(queries, after, strict=True)
     ]
-    write_lines("history.jsonl", several)
-    write_lines("drafts.jsonl", [draft["text"] for draft in queries[0]["candidates"]])
-    Path("prior.json").write_text(json.dumps(diagnostic_report(queries[0]["prior"])))
-    (folder / "first").write_text(queries[0]["id"])
-    done("bank build cohort/train/transitions.jsonl --out bank.tabon --encoder hashing --no-store")
-    done(f"calibrate cohort/valid/queries.jsonl {BANK} --out calibration.json")
-    done(f"fit cohort/valid/queries.jsonl {BANK} --out fused.json")
-    done(f"fit cohort/valid/queries.jsonl {BANK} --selector learnt --out learnt.json")
-    done(f"{SELECT} --out paper.jsonl")
-    done(f"{SELECT} --selector fused --out fused.jsonl")
-    done(CASES["evaluate"])
-
-
-def write_lines(name, records):
-    """Write JSON Lines."""
-    Path(name).write_text("".join(json.dumps(record) + "\n" for record in records))
+    place.write_lines("history.jsonl", several)
+    place.write_lines("drafts.jsonl", [draft["text"] for draft in queries[0]["candidates"]])
+    (place.folder / "prior.json").write_text(json.dumps(diagnostic_report(queries[0]["prior"])))
+    (place.folder / "first").write_text(queries[0]["id"])
+    place.done("bank build cohort/train/transitions.jsonl --out bank.tabon --encoder hashing --no-store")
+    place.done(f"calibrate cohort/valid/queries.jsonl {BANK} --out calibration.json")
+    place.done(f"fit cohort/valid/queries.jsonl {BANK} --out fused.json")
+    place.done(f"fit cohort/valid/queries.jsonl {BANK} --selector learnt --out learnt.json")
+    place.done(f"{SELECT} --out paper.jsonl")
+    place.done(f"{SELECT} --selector fused --out fused.jsonl")
+    place.done(CASES["evaluate"])
 
 
 def diagnostic_report(prior):
@@ -157,7 +160,7 @@ def diagnostic_report(prior):
 @pytest.mark.parametrize("name", CASES)
 def test_a_command_prints_what_it_printed(place, name):
     """Standard output, the exit status and the talk on standard error are as committed."""
-    result = run(CASES[name].replace("FIRST", (place / "first").read_text()))
+    result = place.run(CASES[name].replace("FIRST", (place.folder / "first").read_text()))
     found = f"exit {result.exit_code}\n{result.stdout}\n--- standard error\n{result.stderr}"
     check(f"{re.sub('[^a-z0-9]+', '-', name)}.txt", found, place)
 
@@ -165,13 +168,13 @@ def test_a_command_prints_what_it_printed(place, name):
 def test_files_that_commands_write(place):
     """Results and calibrations hold what they held."""
     for name in ("results.json", "calibration.json", "fused.json", "learnt.json"):
-        check(name, json.dumps(json.loads((place / name).read_text()), indent=1), place)
+        check(name, json.dumps(json.loads((place.folder / name).read_text()), indent=1), place)
 
 
 def test_the_page(place):
     """The page of `tabon report` carries the same data."""
-    done(f"report queries.jsonl {BANK} --html page.html --limit 3")
-    check("report.json", json.dumps(data_of((place / "page.html").read_text()), indent=1), place)
+    place.done(f"report queries.jsonl {BANK} --html page.html --limit 3")
+    check("report.json", json.dumps(data_of((place.folder / "page.html").read_text()), indent=1), place)
 
 
 def test_the_service(place):
@@ -181,7 +184,7 @@ def test_the_service(place):
     from gateway_upstream import Upstream
     from service_server import program
 
-    query = json.loads((place / "queries.jsonl").read_text().splitlines()[0])
+    query = json.loads((place.folder / "queries.jsonl").read_text().splitlines()[0])
     chat = {
         "model": "up-1",
         "messages": [{"role": "user", "content": "Write the report."}],
@@ -197,10 +200,10 @@ def test_the_service(place):
         ("gateway-refusal", "POST", "/v1/chat/completions", {**chat, "tabon": {"prior": 3}}),
     )
     with Upstream(texts=[draft["text"] for draft in query["candidates"]]) as up:
-        serve = f"serve --bank {place / 'bank.tabon'} --port 0 --upstream {up.url}"
+        serve = f"serve --bank {place.folder / 'bank.tabon'} --port 0 --upstream {up.url}"
         command = ("-c", "from tabon.cli import main; main()", *shlex.split(serve))
         with (
-            program(command, place) as running,
+            program(command, place.folder) as running,
             httpx.Client(base_url=running.address, timeout=120) as client,
         ):
             for name, method, path, body in asked:
@@ -211,7 +214,7 @@ def test_the_service(place):
 
 def check(name, found, place):
     """Compare with the committed file, or write it."""
-    found = masked(found.replace(str(place), "PLACE"))
+    found = masked(found.replace(str(place.folder), "PLACE"))
     if os.environ.get("TABON_GOLDENS") == "write":
         (GOLDEN / name).write_text(found)
     wanted = (GOLDEN / name).read_text()

@@ -10,7 +10,7 @@ from tabon import TransitionBank
 from tabon.cli.select import select
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.evaluation import read_cases
-from tabon.evaluation.fit import fit
+from tabon.evaluation.fit import read_lesson
 from tabon.metrics import load_metric
 from tabon.selectors import SELECTORS
 from tabon.selectors.weights import write_weights
@@ -87,7 +87,7 @@ def folder(tmp_path_factory):
     )
     valid = [json.dumps(query).encode() for query in simulate_queries(SETTINGS, "valid")]
     for name in ("fused", "learnt"):
-        fitted = fit(name, bank, read_cases(valid, name="valid").cases, TARGET)
+        fitted = read_lesson(name, bank, read_cases(valid, name="valid").cases, TARGET).fit()
         write_weights(place / f"{name}.json", fitted)
     made = ["--search", f"index:{place}/index", "--distance", "novelty", "--distance", "cost-ot"]
     assert tabon("bank", "index", place / "bank.tabon", *made).exit_code == 0

@@ -8,9 +8,7 @@ from click.testing import CliRunner
 
 from memory import peak
 from tabon.cli import main
-from tabon.data.cohort.audit import PAPER
-from tabon.data.cohort.build import build_cohort
-from tabon.data.cohort.datasets.simulated import write_simulated
+from tabon.data.cohort.build import PAPER, build_cohort, write_simulated
 from tabon.data.cohort.link import Rules
 from tabon.data.cohort.visits import DataSet, Excluded, Source
 from tabon.data.simulate import SimulationSettings

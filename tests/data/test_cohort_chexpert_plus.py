@@ -15,7 +15,8 @@ from cohort_layouts import (
     read_all,
     write_chexpert_plus,
 )
-from tabon.data.cohort.datasets.chexpert_plus import COLUMNS, DATASET
+from tabon.data.cohort.datasets.image_tables import CHEXPERT_COLUMNS as COLUMNS
+from tabon.data.cohort.datasets.image_tables import CHEXPERT_PLUS as DATASET
 from tabon.data.cohort.visits import Image, Moment, Source
 from tabon.errors import BadInputError
 from tabon.text.reports import Report

@@ -14,7 +14,8 @@ from cohort_layouts import (
     write_covid_chestxray,
 )
 from tabon.data.cohort.build import build_cohort
-from tabon.data.cohort.datasets.covid_chestxray import COLUMNS, DATASET
+from tabon.data.cohort.datasets.image_tables import COVID_CHESTXRAY as DATASET
+from tabon.data.cohort.datasets.image_tables import COVID_COLUMNS as COLUMNS
 from tabon.data.cohort.link import Rules
 from tabon.data.cohort.visits import Image, Moment, Source
 from tabon.errors import BadInputError

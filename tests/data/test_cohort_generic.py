@@ -11,8 +11,7 @@ import pytest
 import zstandard
 
 from cohort_layouts_b import csv_text, cut, write
-from tabon.data.cohort.audit import audit_table
-from tabon.data.cohort.build import build_cohort
+from tabon.data.cohort.build import audit_table, build_cohort
 from tabon.data.cohort.datasets.generic import ColumnMap, column_map, generic
 from tabon.data.cohort.link import Rules
 from tabon.data.cohort.visits import Excluded, Image, Moment, Source, Visit, moment_from

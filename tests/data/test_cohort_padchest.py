@@ -24,8 +24,8 @@ from cohort_layouts_b import (
     write,
 )
 from tabon import split_sentences
-from tabon.data.cohort.datasets import padchest as padchest_reader
-from tabon.data.cohort.datasets import padchest_gr as gr_reader
+from tabon.data.cohort.datasets.image_tables import PADCHEST as PADCHEST_ITSELF
+from tabon.data.cohort.datasets.padchest_gr import DATASET as PADCHEST_GR
 from tabon.data.cohort.visits import Excluded, Image, Source, Visit, moment_from
 from tabon.errors import BadInputError
 
@@ -39,12 +39,12 @@ def parted(dataset, folder):
 
 def read(folder):
     """Read PadChest."""
-    return parted(padchest_reader.DATASET, folder)
+    return parted(PADCHEST_ITSELF, folder)
 
 
 def read_gr(folder):
     """Read PadChest-GR."""
-    return parted(gr_reader.DATASET, folder)
+    return parted(PADCHEST_GR, folder)
 
 
 def reasons(excluded):
@@ -74,7 +74,7 @@ def test_the_whole_text_is_findings(tmp_path):
     report = visits[0].report
     assert (report.findings, report.impression) == ("sin cambi . derram pleural .", "")
     assert split_sentences(report.findings) == ("sin cambi .", "derram pleural .")
-    assert "stemmed" in padchest_reader.DATASET.note
+    assert "stemmed" in PADCHEST_ITSELF.note
 
 
 def test_views(tmp_path):
@@ -163,7 +163,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         file.writelines(f"i{n}.png,0,20140915,s{n},p{n},,PA,cardiomegali . {n}\n" for n in range(rows))
     tracemalloc.start()
     try:
-        count = sum(1 for _ in padchest_reader.DATASET.read(tmp_path))
+        count = sum(1 for _ in PADCHEST_ITSELF.read(tmp_path))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -319,7 +319,7 @@ def test_memory_does_not_grow_with_the_reports(tmp_path):
     write(tmp_path / GR_TABLE, csv_text(header, rows))
     tracemalloc.start()
     try:
-        visits = sum(isinstance(row, Visit) for row in gr_reader.DATASET.read(tmp_path))
+        visits = sum(isinstance(row, Visit) for row in PADCHEST_GR.read(tmp_path))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -327,7 +327,7 @@ def test_memory_does_not_grow_with_the_reports(tmp_path):
     assert peak < 3 * 2**20
 
 
-@pytest.mark.parametrize("dataset", [padchest_reader.DATASET, gr_reader.DATASET], ids=lambda d: d.name)
+@pytest.mark.parametrize("dataset", [PADCHEST_ITSELF, PADCHEST_GR], ids=lambda d: d.name)
 def test_the_data_go_nowhere(dataset):
     """BIMCV's agreement forbids to share the data, and the note says so."""
     assert dataset.egress == "none"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tabon.cli.convert import convert
 from tabon.data.formats import DISCLAIMER, MAX_TEXT, patient_of, read_any, read_sr, write_fhir, write_sr
-from tabon.data.formats.draft_text import plain
+from tabon.data.formats.documents import plain
 from tabon.errors import BadInputError
 from tabon.text.reports import Report
 

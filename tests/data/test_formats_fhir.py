@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabon.data.formats import DISCLAIMER, MAX_FILE, MAX_TEXT, patient_of, read_any, read_fhir, write_fhir
-from tabon.data.formats.draft_text import plain
+from tabon.data.formats.documents import plain
 from tabon.data.formats.html_text import MAX_HTML, html_text
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.text.reports import Report

@@ -16,10 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabon.data.simulate import PROMPTS, SPLITS, SimulationSettings, simulate_queries, simulate_transitions
-from tabon.data.simulate.patients import VISIT_COUNTS, VISIT_WEIGHTS, simulate_patient
+from tabon.data.simulate.patients import VISIT_COUNTS, VISIT_WEIGHTS, facts, simulate_patient
 from tabon.data.simulate.records import _exams
 from tabon.data.simulate.settings import split_of
-from tabon.data.simulate.state import facts
 from tabon.errors import BadInputError
 
 ALL_TEST = (0.0, 0.0, 1.0)

@@ -9,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabon.data.simulate import ERRORS, PROMPTS, SimulationSettings, simulate_queries
-from tabon.data.simulate.catalogue import KINDS
-from tabon.data.simulate.drafts import label
-from tabon.data.simulate.draws import Draws
-from tabon.data.simulate.evidence import other_course, other_severity, other_side
-from tabon.data.simulate.patients import begin
+from tabon.data.simulate.drafts import label, other_course, other_severity, other_side
+from tabon.data.simulate.patients import KINDS, begin
+from tabon.data.simulate.settings import Draws
 from tabon.evaluation.draft_scores import state_f1
 from tabon.text.reports import parse_report
 

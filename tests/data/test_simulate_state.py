@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabon.data.simulate.state import COURSES, SEVERITIES, Finding, facts, finding_facts
+from tabon.data.simulate.patients import COURSES, SEVERITIES, Finding, facts, finding_facts
 from tabon.evaluation.draft_scores import state_f1
 
 FACTS = st.lists(st.sampled_from(["a", "a: left", "a: mild", "b", "b: new", "c"]), max_size=8)

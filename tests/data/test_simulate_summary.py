@@ -17,7 +17,7 @@ from tabon.data.simulate import (
     simulate_transitions,
     summarise,
 )
-from tabon.data.simulate.summary import sentences
+from tabon.data.simulate.records import sentences
 from tabon.evaluation.draft_scores import state_f1
 
 ROOT = Path(__file__).parents[2]

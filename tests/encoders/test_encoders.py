@@ -9,8 +9,8 @@ import pytest
 
 from tabon.encoders import checked_rows, load_encoder
 from tabon.encoders import load as loading
-from tabon.encoders.custom import CustomEncoder
 from tabon.encoders.load import MINILM_WEIGHTS, HubModel, load_from_hub, minilm_folder
+from tabon.encoders.protocol import CustomEncoder
 from tabon.errors import EncoderError, MissingExtraError, UnknownNameError
 from tiny_mpnet_folder import SENTENCES, tiny_mpnet
 

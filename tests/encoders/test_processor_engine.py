@@ -18,11 +18,9 @@ from tabon.data.simulate import SimulationSettings, simulate_transitions
 from tabon.encoders import checked_rows, load_encoder
 from tabon.encoders import load as loading
 from tabon.encoders.processor import encoder as engine
-from tabon.encoders.processor.encoder import ProcessorEncoder
-from tabon.encoders.processor.graph import graph_of
+from tabon.encoders.processor.encoder import NumpyForward, ProcessorEncoder
 from tabon.encoders.processor.network import read_network
-from tabon.encoders.processor.numpy_forward import NumpyForward
-from tabon.encoders.processor.onnx_forward import OnnxForward
+from tabon.encoders.processor.onnx_forward import OnnxForward, graph_of
 from tabon.encoders.sentence_store import sentence_key
 from tabon.encoders.torch_engine.encoder import SentenceTransformerEncoder
 from tabon.errors import EncoderError, NeedsTorchError, TabonError

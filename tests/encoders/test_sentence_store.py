@@ -16,7 +16,7 @@ from tabon.encoders import load_encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError
 from tabon.method.sentence_sets import embed
-from tabon.metrics.store import MeasurementStore
+from tabon.metrics.protocol import MeasurementStore
 from waiting import LIMIT
 
 HASHING = load_encoder("hashing")

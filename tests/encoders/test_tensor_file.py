@@ -8,7 +8,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from budgets import budget, seeded
-from tabon.encoders.processor.tensor_file import TensorFile
+from tabon.encoders.processor.network import TensorFile
 from tabon.errors import EncoderError
 
 TENSORS = {

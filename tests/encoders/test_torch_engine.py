@@ -13,14 +13,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabon.encoders import load_encoder, placement
-from tabon.encoders.batches import batch_size, in_order, mixed_batches, one_length_batches
-from tabon.encoders.placement import Placement, devices_of
-from tabon.encoders.tokens import AT_ONCE, TokenProcesses, Tokens, tokenise, tokenising
-from tabon.encoders.torch_engine.encoder import CPU_TOKENS, SentenceTransformerEncoder, _tokenizer
-from tabon.encoders.torch_engine.forward import LibraryForward, forward_of
-from tabon.encoders.torch_engine.kernels import WrittenOut
-from tabon.encoders.torch_engine.layers import REGISTER, softmax
+from tabon.encoders import load_encoder, protocol
+from tabon.encoders.protocol import Placement, devices_of
+from tabon.encoders.tokens import (
+    AT_ONCE,
+    Tokenising,
+    TokenProcesses,
+    Tokens,
+    batch_size,
+    in_order,
+    mixed_batches,
+    one_length_batches,
+    tokenise,
+)
+from tabon.encoders.torch_engine.encoder import (
+    CPU_TOKENS,
+    LibraryForward,
+    SentenceTransformerEncoder,
+    _tokenizer,
+    forward_of,
+)
+from tabon.encoders.torch_engine.kernels import REGISTER, WrittenOut, softmax
 from tabon.errors import BankMismatchError, EncoderError, UnknownNameError
 from tabon.method.bank import TransitionBank
 from tabon.method.sentence_sets import embed
@@ -147,7 +160,7 @@ def test_other_processes_make_the_same_tokens(minilm):
     """Several chunks, in order, and the processes are gone with the object."""
     tokenizer, texts = _tokenizer(minilm._model, 256), [*SENTENCES, *ODD] * 600
     assert len(texts) > 2 * AT_ONCE
-    here, elsewhere = tokenising(tokenizer, 0), tokenising(tokenizer, 2)
+    here, elsewhere = Tokenising(tokenizer, 0), Tokenising(tokenizer, 2)
     with here.ahead(texts) as wanted, elsewhere.ahead(texts) as found:
         for one, other in zip(wanted, found, strict=True):
             np.testing.assert_array_equal(one.ids, other.ids)
@@ -254,7 +267,7 @@ def test_a_model_that_the_library_runs_is_reduced_as_a_whole(monkeypatch, tmp_pa
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer import modules
 
-    monkeypatch.setattr(placement, "_check_processor", lambda *_: None)
+    monkeypatch.setattr(protocol, "_check_processor", lambda *_: None)
     first = SentenceTransformer(str(tiny_mpnet(tmp_path / "mpnet")), device="cpu")[0]
     SentenceTransformer(modules=[first, modules.Pooling(16, pooling_mode="cls")]).save(str(tmp_path / "cls"))
     exact, reduced = load_encoder(tmp_path / "cls"), load_encoder(f"{tmp_path / 'cls'}?precision=bfloat16")
@@ -264,7 +277,7 @@ def test_a_model_that_the_library_runs_is_reduced_as_a_whole(monkeypatch, tmp_pa
 
 def test_reduced_precision_is_measured_and_never_mixed(monkeypatch, minilm):
     """The fingerprint names the cosine error, and a bank made otherwise is refused."""
-    monkeypatch.setattr(placement, "_check_processor", lambda *_: None)
+    monkeypatch.setattr(protocol, "_check_processor", lambda *_: None)
     reduced = load_encoder("minilm?precision=bfloat16")
     cosine = np.einsum("nd,nd->n", reduced.encode(SENTENCES), minilm.encode(SENTENCES))
     name, _, error = reduced.fingerprint.precision.partition(" (cosine error < ")

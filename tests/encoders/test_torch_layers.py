@@ -7,8 +7,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tabon.encoders.torch_engine.layers import Layer, Norm, Span, through_layers, without_python
-from tabon.encoders.torch_engine.products import product_with
+from tabon.encoders.torch_engine.kernels import (
+    Layer,
+    Norm,
+    Span,
+    product_with,
+    through_layers,
+    without_python,
+)
 
 WIDTH, HEADS, TOKENS = 32, 4, 24
 SEEDED = torch.Generator().manual_seed(3)

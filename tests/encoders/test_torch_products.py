@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from tabon.encoders.torch_engine import products
-from tabon.encoders.torch_engine.products import multiplied, product_with
+from tabon.encoders.torch_engine import kernels as products
+from tabon.encoders.torch_engine.kernels import multiplied, product_with
 
 ROWS = 384
 

@@ -14,32 +14,31 @@ from tabon.encoders import load_encoder
 from tabon.encoders.hashing import HashingEncoder
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.evaluation import read_cases
-from tabon.evaluation.cases import whose
 from tabon.evaluation.controls import (
     CONDITIONS,
     ControlSettings,
     Dependencies,
     run_controls,
 )
-from tabon.evaluation.controls.banks import (
+from tabon.evaluation.controls.changes import (
     assembled,
     clauses,
     encoded_anew,
     nested_banks,
+    other_priors,
     other_sections,
     recut,
     whole_section,
 )
 from tabon.evaluation.controls.conditions import NONE, OTHER, RIGHT, LeftOut, Row, Trial
-from tabon.evaluation.controls.factorial import generation_names
-from tabon.evaluation.controls.outcomes import like_length
-from tabon.evaluation.controls.shuffles import other_priors
+from tabon.evaluation.controls.outcomes import generation_names, like_length
 from tabon.evaluation.draft_scores import Measured
+from tabon.evaluation.inputs import whose
 from tabon.evaluation.results import read_results, write_results
 from tabon.method.bank import TransitionBank
 from tabon.metrics import Pair, load_metric
 from tabon.reporting.controls_table import controls_table, factorial_table
-from tabon.reporting.plots import curves_of
+from tabon.reporting.plots.curves import curves_of
 from tabon.reporting.tables import FORMS, all_tables, render
 from tabon.selectors import Selector, load_scorer
 from tabon.text.records import Query, transition_from_record

@@ -11,11 +11,10 @@ from tabon.errors import BadInputError
 from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases, read_picks
 from tabon.evaluation.compare import Estimate
 from tabon.evaluation.evaluate import seeded_picks
-from tabon.evaluation.picks import check_picks, read_signature
+from tabon.evaluation.inputs import check_picks, read_signature
 from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS
 from tabon.metrics import Pair, Score, load_metric
-from tabon.metrics.protocol import divided, mean_of
-from tabon.metrics.store import MeasurementStore, measure_pairs
+from tabon.metrics.protocol import MeasurementStore, divided, mean_of, measure_pairs
 
 SETTINGS = EvaluationSettings(resamples=200)
 PATIENTS = SimulationSettings(patients=500, num_candidates=4)

@@ -8,7 +8,7 @@ import pytest
 from budgets import budget, seeded
 from commands import tabon
 from echo_model import ECHO
-from tabon.data.cohort.datasets.simulated import write_simulated
+from tabon.data.cohort.build import write_simulated
 from tabon.data.simulate import SimulationSettings
 
 CASES = budget(40, 1_500)

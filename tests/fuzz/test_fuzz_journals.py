@@ -7,8 +7,8 @@ from dataclasses import replace
 from budgets import budget, seeded
 from draft_records import KEY, line
 from tabon.errors import BadInputError
+from tabon.generation.batches import Ledger
 from tabon.generation.journal import Journal, read_journal, record_line
-from tabon.generation.ledger import Ledger
 
 CASES = budget(150, 6_000)
 ODD = [

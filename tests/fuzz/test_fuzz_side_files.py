@@ -3,6 +3,7 @@
 import json
 import tomllib
 from contextlib import suppress
+from dataclasses import asdict
 
 import pytest
 
@@ -46,7 +47,7 @@ def drawable_results():
     points = [{"x": k, "gap": 0.1 * k, "low": 0.05, "high": 0.3 * k} for k in (1, 2, 5)]
     curve = {"name": "K-curve", "x": "drafts (K)", "score": "bleu-1", "method": "novelty/min"}
     flat = Map2D(((0.0, 0.1), (0.2, 0.3)), ((0.1, 0.1), None), (0, None), (0.5, 0.2), 2)
-    shown = TransitionMap(query="q", section="findings", distance="novelty", points=flat, picked=0)
+    shown = TransitionMap(query="q", section="findings", distance="novelty", picked=0, **asdict(flat))
     facts = {
         "curves": [{**curve, "section": "findings", "points": points}],
         "maps": [shown.as_record()],

@@ -13,12 +13,12 @@ from draft_records import KEY as DRAFT
 from provider_cases import MAKERS, PROVIDERS, SECRETS, request_of
 from provider_server import KEY, ProviderServer, body
 from tabon.errors import TabonError, TryAgainError
-from tabon.generation.batches import answer_from
 from tabon.generation.journal import Journal, draft_line
-from tabon.generation.prices import Budget, Price
 from tabon.generation.providers import command
-from tabon.generation.providers.gemini_batch import GeminiBatch
-from tabon.generation.providers.mistral_batch import MistralBatch
+from tabon.generation.providers.gemini import GeminiBatch
+from tabon.generation.providers.http_generator import answer_from
+from tabon.generation.providers.mistral import MistralBatch
+from tabon.generation.runner import Budget, Price
 from waiting import LIMIT
 
 CASES = budget(60, 2_000)  # of each provider

@@ -13,14 +13,13 @@ import pytest
 from batch_server import BatchServer, Plan
 from provider_server import INPUT_TOKENS, KEY, OK_TEXT, OUTPUT_TOKENS
 from tabon.errors import BadInputError, GenerationError, TabonError, TryAgainError
-from tabon.generation.batches import BatchLimits, BatchRun, answer_from
+from tabon.generation.batches import BatchLimits, BatchRun, Ledger
 from tabon.generation.journal import DraftKey, Journal, read_journal, record_line
-from tabon.generation.ledger import Ledger
-from tabon.generation.prices import Budget, Price
 from tabon.generation.protocol import EncodedImage, Parameters, Request
-from tabon.generation.providers.gemini_batch import GeminiBatch
-from tabon.generation.providers.mistral_batch import MistralBatch
-from tabon.generation.runner import Task
+from tabon.generation.providers.gemini import GeminiBatch
+from tabon.generation.providers.http_generator import answer_from
+from tabon.generation.providers.mistral import MistralBatch
+from tabon.generation.runner import Budget, Price, Task
 from waiting import LIMIT
 
 PROVIDERS = {"gemini": GeminiBatch, "mistral": MistralBatch}

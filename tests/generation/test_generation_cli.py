@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ from batch_server import BatchServer
 from commands import tabon as run
 from echo_model import ECHO
 from provider_server import KEY, OK, Behaviour, ProviderServer, behaviour_of, body, status
-from tabon.data.cohort.datasets.simulated import write_simulated
+from tabon.data.cohort.build import write_simulated
 from tabon.data.simulate import SimulationSettings
 from tabon.generation.batches import BatchLimits
 from tabon.generation.journal import read_journal
+from tabon.generation.runner import Run
 from tabon.generation.tasks import draft_seed
 
 CANARY = "CANARYTEXT"
@@ -243,9 +245,9 @@ def test_the_doors_answer_for_a_lost_server(cohort, tmp_path):
     """A server that is not there fails the drafts with one sentence, after bounded attempts."""
     import tabon.cli.generate as command
 
-    limits = command.Limits
+    hasty = {"attempts": 2, "first_wait": 0.001}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(command, "Limits", lambda **given: limits(**given, attempts=2, first_wait=0.001))
+        patch.setattr(command, "Run", lambda *given: Run(*given[:-1], replace(given[-1], **hasty)))
         done = run(
             "generate", cohort, "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1",
             "--prompt", "P1",

@@ -13,7 +13,7 @@ import pytest
 
 from budgets import budget, seeded
 from provider_server import KEY
-from tabon.data.cohort.datasets.simulated import write_simulated
+from tabon.data.cohort.build import write_simulated
 from tabon.data.simulate import SimulationSettings
 from tabon.generation.journal import read_journal
 from waiting import LIMIT, until

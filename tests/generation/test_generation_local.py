@@ -14,8 +14,8 @@ from tabon.generation.protocol import Answer, EncodedImage, Parameters, Request
 from tabon.generation.providers import command, hugging_face, smollm2
 from tabon.generation.providers.command import CommandGenerator
 from tabon.generation.providers.hugging_face import HuggingFaceGenerator, SeededRows
+from tabon.generation.providers.names import ReplayGenerator
 from tabon.generation.providers.smollm2 import SmolLM2Generator
-from tabon.generation.replay import ReplayGenerator, archive_key, replay_key
 from tiny_vlm import tiny_vlm
 from waiting import LIMIT, until_async
 
@@ -602,10 +602,7 @@ def test_an_archive_answers_what_it_holds_and_nothing_else():
     """Prompt, image and seed find the draft; any other is not in the archive."""
     image = picture(3)
     kept = ask(prompt="the heart", image=image, seed=4)
-    key = archive_key(
-        prompt_sha256=hashlib.sha256(b"the heart").hexdigest(), image_sha256=image.sha256, seed=4
-    )
-    assert replay_key(kept) == key
+    key = hashlib.sha256(b"the heart").hexdigest(), image.sha256, 4
     generator = ReplayGenerator({key: Answer(outcome="truncated", text="The heart")}, name="drafts")
     others = [ask(prompt="the heart", seed=4), ask(prompt="the heart", image=image), ask(image=image, seed=4)]
     first, *missing = answers(generator, [kept, *others])
@@ -615,11 +612,3 @@ def test_an_archive_answers_what_it_holds_and_nothing_else():
         assert isinstance(error, GenerationError)
         assert "not in the archive" in str(error)
         assert "heart" not in str(error)
-
-
-def test_an_archive_may_be_a_function():
-    """A function finds the answers, or says None."""
-    generator = ReplayGenerator(lambda r: Answer(outcome="ok", text=str(r.seed)) if r.seed else None)
-    found, missing = answers(generator, [ask(seed=8), ask(seed=0)])
-    assert found.text == "8"
-    assert isinstance(missing, GenerationError)

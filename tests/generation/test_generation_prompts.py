@@ -95,7 +95,7 @@ def test_the_wording_is_the_papers(number):
 def test_the_hashes_are_the_committed_ones(name):
     """A changed letter in a prompt is a changed method, and is seen here."""
     assert get_prompt(name).sha256 == GOLDEN[name]
-    data = (ROOT / "src/tabon/generation/prompt_texts" / PROMPTS[name].file).read_bytes()
+    data = (ROOT / "src/tabon/generation/prompt_texts" / f"{name.lower()}.txt").read_bytes()
     assert sha256(data).hexdigest() == GOLDEN[name]
     assert data.endswith(b"\nOutput:\n")
     assert b"\r" not in data

@@ -21,7 +21,8 @@ from provider_cases import MAKERS, PNG, PROMPT, PROVIDERS, SECRETS, request_of
 from provider_server import CUT, EMPTY, HANG, KEY, MALFORMED, OK, RESET, ProviderServer, body, finish, status
 from tabon.errors import GenerationError, TryAgainError
 from tabon.generation.protocol import EncodedImage
-from tabon.generation.providers.failures import MOST_BYTES, error_codes, retry_after, source_of
+from tabon.generation.providers.failures import MOST_BYTES, error_codes, retry_after
+from tabon.generation.providers.http_generator import source_of
 from tabon.generation.providers.openai_compatible import OpenAICompatibleGenerator
 from waiting import LIMIT
 

@@ -9,9 +9,8 @@ from draft_records import KEY
 from tabon.errors import BadInputError, GenerationError, TryAgainError
 from tabon.generation import runner as running
 from tabon.generation.journal import Journal, read_journal
-from tabon.generation.prices import FREE, Budget, Price, read_price
 from tabon.generation.protocol import Answer, Parameters, Request
-from tabon.generation.runner import Limits, Run, Task
+from tabon.generation.runner import FREE, Budget, Limits, Price, Run, Task, read_price
 from waiting import until_async
 
 REQUEST = Request(prompt="p" * 400, image=None, seed=1, parameters=Parameters(max_tokens=100))

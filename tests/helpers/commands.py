@@ -1,5 +1,14 @@
 """Run tabon's commands in this process, and look at how they refuse."""
 
+import os
+import shlex
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import NamedTuple
+
+import pytest
 from click.testing import CliRunner
 
 from tabon import TransitionBank
@@ -20,6 +29,33 @@ def assert_refused(result, words=""):
     assert result.stderr.startswith("Error: ")
     assert result.stderr.count("\n") == 1
     assert words in result.stderr
+
+
+class Finished(NamedTuple):
+    """What a command printed and how it ended."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+def finished(command):
+    """Run a command line in this process, in a form that another process can be handed."""
+    result = CliRunner().invoke(main, shlex.split(command))
+    return Finished(result.exit_code, result.stdout, result.stderr)
+
+
+@contextmanager
+def one_arithmetic(folder) -> Iterator[ProcessPoolExecutor]:
+    """Yield a process in a folder whose sums are added up alike on every x86-64 processor.
+
+    OpenBLAS adds in another order on another processor. Texts that are equally near to a third then
+    change places under the `hashing` encoder, whose rows are counts of letters.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENBLAS_CORETYPE", "Haswell")
+        with ProcessPoolExecutor(1, get_context("spawn"), os.chdir, (folder,)) as process:
+            yield process
 
 
 def bank_file(folder, transitions):

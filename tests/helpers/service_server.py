@@ -15,8 +15,8 @@ import numpy as np
 
 from tabon import Selector, TransitionBank
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
-from tabon.encoders.cache import CachingEncoder
 from tabon.encoders.hashing import HashingEncoder
+from tabon.encoders.sentence_store import CachingEncoder
 from tabon.service import AnswerSettings, QueryService, ServeSettings, guarded_app, serve
 from tabon.service.guard import guard_settings
 from tabon.service.server import listening, server_of

@@ -6,7 +6,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from tabon.cli import main
-from tabon.data.cohort.datasets.simulated import write_simulated
+from tabon.data.cohort.build import write_simulated
 from tabon.data.simulate import SimulationSettings
 
 COMMANDS = {

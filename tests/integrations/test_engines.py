@@ -33,9 +33,8 @@ from tabon.encoders.hashing import HashingEncoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, EncoderError, EngineError, UnknownNameError
 from tabon.integrations.engines import open_engine, ray_engine, select_parts
-from tabon.integrations.engines.parts import PartsFolder, open_parts
 from tabon.integrations.engines.ray_engine import RayAddress, Refused
-from tabon.integrations.engines.selection_parts import SelectionJob, likeness_of
+from tabon.integrations.engines.selection_parts import PartsFolder, SelectionJob, likeness_of, open_parts
 from tabon.method.sentence_sets import embed
 from tabon.selectors.setup import Answered, SelectionSettings
 from tabon.text.records import transition_from_record

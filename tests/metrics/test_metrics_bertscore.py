@@ -12,7 +12,7 @@ from openi import openi_sections
 from tabon.errors import BadInputError, MetricUnavailableError
 from tabon.metrics import Pair, bertscore, load_metric
 from tabon.metrics.bertscore import BASELINE, BertScore, Recipe
-from tabon.metrics.models.bert_encoder import encode_rows
+from tabon.metrics.models.bert import encode_rows
 from tiny_metric_models import tiny_bert, tiny_roberta
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "bertscore.json").read_text(encoding="utf-8"))
@@ -99,7 +99,7 @@ def test_many_pairs_are_scored_in_parts(folders, monkeypatch):
     embedded = []
     monkeypatch.setattr(bertscore, "AT_ONCE", 2)
     monkeypatch.setattr(
-        bertscore,
+        bertscore.bert,
         "encode_rows",
         lambda ids, forward: embedded.extend(map(tuple, ids)) or encode_rows(ids, forward),
     )

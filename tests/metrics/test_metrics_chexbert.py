@@ -11,7 +11,7 @@ import pytest
 from openi import openi_sections
 from tabon.errors import BadInputError, MetricUnavailableError
 from tabon.metrics import Pair, chexbert, load_metric
-from tabon.metrics.models.weights import digest, load_tensors
+from tabon.metrics.models.bert import digest, load_tensors
 from tiny_metric_models import bert_backbone, tiny_chexbert
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "chexbert.json").read_text(encoding="utf-8"))
@@ -69,9 +69,9 @@ def test_a_row_depends_on_its_pair_alone(metric):
     """Alone, in reverse and among many: the same logits to the bit."""
     texts = [pair.reference for pair in MADE_UP]
     ids = metric._tokenizer(texts, truncation=True, max_length=512)["input_ids"]
-    together = chexbert.encode_rows(ids, metric._forward)
+    together = chexbert.bert.encode_rows(ids, metric._forward)
     for row, logits in zip(ids, together, strict=True):
-        np.testing.assert_array_equal(chexbert.encode_rows([row], metric._forward)[0], logits)
+        np.testing.assert_array_equal(chexbert.bert.encode_rows([row], metric._forward)[0], logits)
     np.testing.assert_array_equal(metric.measure(MADE_UP[::-1])[::-1], metric.measure(MADE_UP))
 
 
@@ -91,7 +91,7 @@ def test_uncertain_counts_as_positive(metric, monkeypatch):
     for head, kind in enumerate((0, 1, 2, 3)):
         logits[4 * head + kind] = 1.0
     logits[53] = 1.0
-    monkeypatch.setattr(chexbert, "encode_rows", lambda ids, _: [logits] * len(ids))
+    monkeypatch.setattr(chexbert.bert, "encode_rows", lambda ids, _: [logits] * len(ids))
     expected = np.isin(np.arange(14), (1, 3, 13))
     np.testing.assert_array_equal(metric.label(["any"])[0], expected)
 

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from openi import openi_sections
 from tabon.errors import BadInputError, MetricUnavailableError
 from tabon.metrics import Pair, load_metric
-from tabon.metrics.models.dygie import KINDS, load_dygie, split_words
-from tabon.metrics.models.dygie_spans import best_mentions, relation_labels
+from tabon.metrics.models.dygie import KINDS, best_mentions, load_dygie, relation_labels, split_words
 from tabon.metrics.radgraph import load
 from tiny_radgraph import tiny_radgraph
 

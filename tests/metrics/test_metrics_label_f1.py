@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import f1_score
 
 from tabon.errors import BadInputError
-from tabon.metrics.label_f1 import FIVE, STATISTICS, label_scores, label_statistics
+from tabon.metrics.labels import FIVE, STATISTICS, label_scores, label_statistics
 from tabon.text.observations import OBSERVATIONS
 
 SCORES = {score.name: score.value for score in label_scores("x")}

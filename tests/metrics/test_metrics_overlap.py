@@ -14,8 +14,7 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from openi import openi_reports
 from tabon.errors import MissingExtraError
-from tabon.metrics import Pair, load_metric
-from tabon.metrics import rouge as rouge_module
+from tabon.metrics import Pair, load_metric, overlap
 
 NAMES = ("bleu", "rouge", "chrf")
 SIGNATURES = {
@@ -239,8 +238,8 @@ def test_the_common_subsequence_is_the_table_s(one, other):
     for i, left in enumerate(one):
         for j, right in enumerate(other):
             table[i + 1, j + 1] = table[i, j] + 1 if left == right else max(table[i, j + 1], table[i + 1, j])
-    tokens = (rouge_module._tokens(one), rouge_module._tokens(other))
-    assert rouge_module._common_subsequence(*tokens) == table[-1, -1]
+    tokens = (overlap._tokens(one), overlap._tokens(other))
+    assert overlap._common_subsequence(*tokens) == table[-1, -1]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabon.metrics import Pair
-from tabon.metrics.models.dygie import KINDS
-from tabon.metrics.models.dygie_spans import Entity, Relation
+from tabon.metrics.models.dygie import KINDS, Entity, Relation
 from tabon.metrics.radgraph import STATISTICS, RadGraph, load, pair_f1
 from tiny_radgraph import tiny_radgraph
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tabon.encoders.placement import Placement, devices_of
+from tabon.encoders.protocol import Placement, devices_of
 from tabon.errors import EncoderError
 from tiny_mpnet_folder import SENTENCES, tiny_mpnet
 

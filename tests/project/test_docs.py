@@ -10,6 +10,7 @@ import ast
 import doctest
 import re
 import shlex
+import sys
 from dataclasses import fields
 from functools import cache, reduce
 from importlib import import_module
@@ -21,12 +22,15 @@ from click.testing import CliRunner
 
 import tabon
 from tabon.cli import main
-from tabon.cli.reference import reference
 from tabon.encoders import load as loading
 from tabon.method.selection import ABSTENTIONS
 from tabon.method.signature import Fingerprint, Signature
 
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "tools"))
+
+from cli_reference import reference  # noqa: E402
+
 PAGES = sorted(
     page
     for place in (

@@ -32,11 +32,9 @@ HEAVY = [
     "sklearn",
     "click",
 ]
-WITH_TORCH = {  # TorchScript reads modules that name torch; they are imported when an encoder is loaded
-    "tabon.encoders.torch_engine.layers",
-    "tabon.encoders.torch_engine.products",
-    "tabon.encoders.torch_engine.kernels",
-}
+WITH_TORCH = {
+    "tabon.encoders.torch_engine.kernels"
+}  # TorchScript reads it; imported when an encoder is loaded
 MODULES = sorted({module.name for module in pkgutil.walk_packages(tabon.__path__, "tabon.")} - WITH_TORCH)
 PUBLIC = {
     "Query",

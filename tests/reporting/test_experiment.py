@@ -13,13 +13,13 @@ import pytest
 
 from commands import tabon
 from experiment_text import EXPERIMENT
-from tabon.data.cohort.datasets.simulated import write_simulated
+from tabon.data.cohort.build import write_simulated
 from tabon.data.simulate import SimulationSettings
 from tabon.errors import BadInputError
 from tabon.evaluation.results import read_results
 from tabon.reporting.experiment import Dependencies, read_experiment, reproduce, simulated_experiment
 from tabon.reporting.experiment.files import write_report
-from tabon.reporting.experiment.steps import Steps
+from tabon.reporting.experiment.runner import Steps
 from waiting import until
 
 ROOT = Path(__file__).parents[2]

@@ -21,7 +21,7 @@ from openi import ARCHIVE
 from openi_archive import made_up_studies, write_archive
 from tabon.errors import BadInputError
 from tabon.evaluation import read_cases
-from tabon.metrics.store import MeasurementStore
+from tabon.metrics.protocol import MeasurementStore
 from tabon.text.records import Query, read_transitions
 from tabon.text.reports import SECTIONS, Report
 from tabon.text.sentences import split_sentences

@@ -17,7 +17,7 @@ from tabon.reporting.tables import (
     per_run_table,
     render,
 )
-from tabon.reporting.tables.paper_values import DELTA, PER_RUN, TRANSITION_METHODS, paper_values
+from tabon.reporting.tables.places import DELTA, PER_RUN, TRANSITION_METHODS, paper_values
 
 
 def rows(table):

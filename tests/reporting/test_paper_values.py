@@ -8,7 +8,7 @@ from math import copysign
 import pytest
 
 import paper_tex
-from tabon.reporting.tables.paper_values import (
+from tabon.reporting.tables.places import (
     DELTA,
     HEADLINE,
     MEAN_OF_METHODS,

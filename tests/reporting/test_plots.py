@@ -4,7 +4,7 @@ import hashlib
 import re
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -14,18 +14,11 @@ import pytest
 from tabon._internal import extras as _extras
 from tabon.errors import BadInputError, MissingExtraError
 from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, Cell, Results, Run
-from tabon.reporting.plots import (
-    Curve,
-    curve_plot,
-    curves_of,
-    gains_plot,
-    joined,
-    pictures,
-    run_heat_map,
-    transition_map_plot,
-)
+from tabon.reporting.plots import pictures
+from tabon.reporting.plots.curves import Curve, curve_plot, curves_of, joined
 from tabon.reporting.plots.drawing import COLOURS, GAIN, LOSS, looks
-from tabon.reporting.plots.gains import GAP, RELATIVE, panel_of
+from tabon.reporting.plots.gains import GAP, RELATIVE, gains_plot, panel_of, run_heat_map
+from tabon.reporting.plots.map import transition_map_plot
 from tabon.reporting.transition_map import Map2D, TransitionMap
 
 pytest.importorskip("matplotlib")
@@ -91,7 +84,7 @@ def example_map(drafts=((0.1, 0.2), None, (0.3, -0.1), (0.1, 0.2)), picked=2):
     bank = tuple((float(x), float(y)) for x, y in np.random.default_rng(0).normal(size=(20, 2)).round(4))
     nearest = tuple(None if place is None else number for number, place in enumerate(drafts))
     points = Map2D(bank=bank, drafts=tuple(drafts), nearest=nearest, explained=(0.3, 0.2), total=500)
-    return TransitionMap(query="q-1", section="findings", distance="novelty", points=points, picked=picked)
+    return TransitionMap(query="q-1", section="findings", distance="novelty", picked=picked, **asdict(points))
 
 
 def ids(svg, start):

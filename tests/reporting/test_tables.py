@@ -25,7 +25,7 @@ from tabon.reporting.tables import (
     render,
     statistics_table,
 )
-from tabon.reporting.tables.paper_values import TRANSITION_METHODS
+from tabon.reporting.tables.places import TRANSITION_METHODS
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ENDINGS = {"md": "markdown", "tex": "latex", "csv": "csv", "html": "html"}

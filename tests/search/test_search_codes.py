@@ -12,11 +12,10 @@ from tabon.method.transitions import Transitions
 from tabon.search import codes as codes_module
 from tabon.search.cell_scan import faiss_scan, numpy_scan
 from tabon.search.codes import FEWEST, Codes, can_code, trained_coder
-from tabon.search.half_index import HalfIndex
+from tabon.search.half_index import Copies, HalfIndex
 from tabon.search.index_build import Block, write_index
 from tabon.search.index_files import index_from, read_index
 from tabon.search.ivf import Cells, nearest_cells, trained_centroids
-from tabon.search.repeats import Copies
 from unit_rows import unit
 
 faiss = pytest.importorskip("faiss", reason="faiss is not installed")

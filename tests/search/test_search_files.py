@@ -16,16 +16,15 @@ from tabon.cli import main
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.method.transitions import Transitions
-from tabon.search import PreparedSearch, open_search, repeats
+from tabon.search import PreparedSearch, index_build, open_search
 from tabon.search import cell_scan as scanning
-from tabon.search import sketch as sketching
+from tabon.search import codes as codes_module
 from tabon.search.cell_scan import Run, faiss_scan, numpy_scan, to_single
-from tabon.search.half_index import HalfIndex
-from tabon.search.index_build import Block, write_index
+from tabon.search.codes import Sketch, principal_basis, sketched
+from tabon.search.half_index import Copies, HalfIndex
+from tabon.search.index_build import Block, SeenRows, write_index
 from tabon.search.index_files import IndexFiles, index_from, read_index
 from tabon.search.ivf import Cells, cells_of, enough_margin, number_of_cells, sampled_rows, trained_centroids
-from tabon.search.repeats import Copies, SeenRows
-from tabon.search.sketch import Sketch, principal_basis, sketched
 from tabon.text.records import query_from_record, transition_from_record
 from unit_rows import slow_top_k, unit
 
@@ -133,7 +132,7 @@ def test_faiss_and_numpy_agree_to_the_bit(monkeypatch, run, extra):
     monkeypatch.setattr(scanning, "EXTRA", extra)
     monkeypatch.setattr(scanning, "PRUNE", 5 * run)
     monkeypatch.setattr(scanning, "SKETCH_RUN", 8 * run)
-    monkeypatch.setattr(sketching, "KEPT", 10 + extra)
+    monkeypatch.setattr(codes_module, "SKETCHES_KEPT", 10 + extra)
     sketch = sketch_of(rows)
     for scan, used in ((numpy_scan, None), (numpy_scan, sketch), (faiss_scan, None), (faiss_scan, sketch)):
         found = index_of(each, rows, scan, used).search(asked, 10)
@@ -152,14 +151,14 @@ def test_a_sketch_bounds_every_similarity_from_above(size, dimension, seed):
     rows, asked = rows.astype(np.float16), unit(rng, (5, dimension))
     sketch = sketch_of(rows)
     bounds = sketch.of(asked).astype(float) @ sketch.rows.astype(float).T
-    assert (bounds >= asked.astype(float) @ rows.astype(float).T - sketching.MARGIN).all()
+    assert (bounds >= asked.astype(float) @ rows.astype(float).T - codes_module.FLOAT16_MARGIN).all()
 
 
 @pytest.mark.parametrize("kept", [1, 20, 2048])
 def test_what_sketches_leave_out_is_not_near(monkeypatch, kept):
     """However few rows a scan keeps at first, the neighbours are those of a look at all rows."""
-    monkeypatch.setattr(sketching, "KEPT", kept)
-    monkeypatch.setattr(sketching, "FIRST", 2)
+    monkeypatch.setattr(codes_module, "SKETCHES_KEPT", kept)
+    monkeypatch.setattr(codes_module, "MEASURED_FIRST", 2)
     rng = np.random.default_rng(11)
     rows = unit(rng, (3000, 96)).astype(np.float16)
     asked, each = unit(rng, (7, 96)), np.arange(3000)
@@ -194,8 +193,8 @@ def test_rows_seen_before_are_found(size, kinds, seed, meet):
     stored, numbers, seen = rows[:0], [], SeenRows()
     with pytest.MonkeyPatch.context() as patch:
         if meet:
-            patch.setattr(repeats, "row_hashes", lambda block: np.zeros(len(block), dtype=np.uint64))
-        patch.setattr(repeats, "RECENT", 4)
+            patch.setattr(index_build, "row_hashes", lambda block: np.zeros(len(block), dtype=np.uint64))
+        patch.setattr(index_build, "RECENT", 4)
         for start, stop in pairwise([0, *cuts, size]):
             number, new = seen.numbers_of(rows[start:stop], stored)
             stored = np.concatenate([stored, rows[start:stop][new]])

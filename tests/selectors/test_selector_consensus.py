@@ -12,7 +12,7 @@ from tabon.encoders import load_encoder
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.method.sentence_sets import sentence_set
 from tabon.metrics import Pair, load_metric
-from tabon.metrics.store import measure_pairs
+from tabon.metrics.protocol import measure_pairs
 from tabon.selectors import Selector, load_scorer, make_batch
 from tabon.selectors import similarity as module
 from tabon.selectors.similarity import SYMMETRIC, draft_sections, load_distance

@@ -17,7 +17,7 @@ from tabon.encoders import load_encoder
 from tabon.errors import BadInputError
 from tabon.evaluation import read_cases
 from tabon.evaluation.draft_scores import state_f1
-from tabon.evaluation.fit import fit, read_lesson
+from tabon.evaluation.fit import read_lesson
 from tabon.method.bank import TransitionBank
 from tabon.metrics import Pair, load_metric
 from tabon.selectors import Selector, load_scorer, make_batch
@@ -358,7 +358,7 @@ def cases():
 @pytest.fixture(scope="module")
 def fitted(bank, cases):
     """Return weights fitted for ROUGE-L."""
-    return fit("fused", bank, cases, {"rouge-l-f": load_metric("rouge")}, encoder=ENCODER)
+    return read_lesson("fused", bank, cases, {"rouge-l-f": load_metric("rouge")}, encoder=ENCODER).fit()
 
 
 @pytest.mark.parametrize("selector", ["fused", "learnt"])
@@ -367,7 +367,7 @@ def test_fitted_weights_are_kept_named_and_kept_away_from_their_patients(
 ):
     """A file round-trips; its patients are refused; another bank or a cut file is refused."""
     targets = {"rouge-l-f": load_metric("rouge")}
-    fitted = fit(selector, bank, cases, targets, encoder=ENCODER)
+    fitted = read_lesson(selector, bank, cases, targets, encoder=ENCODER).fit()
     path = tmp_path / "weights.json"
     write_weights(path, fitted)
     scorer = f"{selector}:{path}"
@@ -388,7 +388,10 @@ def test_fitted_weights_are_kept_named_and_kept_away_from_their_patients(
 
 def test_fitting_is_without_chance_and_helps_on_what_it_saw(bank, cases, fitted):
     """The same studies give the same weights, and the fit closes more of its own gap than a random pick."""
-    assert fit("fused", bank, cases, {"rouge-l-f": load_metric("rouge")}, encoder=ENCODER) == fitted
+    assert (
+        read_lesson("fused", bank, cases, {"rouge-l-f": load_metric("rouge")}, encoder=ENCODER).fit()
+        == fitted
+    )
     batch = make_batch([case.query for case in cases], bank, ENCODER)
     distances = Fused(bank, fitted).score(batch, "findings").distances
     worth = np.array([load_metric("rouge").measure(_pairs(case, "findings"))[:, 8] for case in cases])
@@ -520,11 +523,11 @@ def test_studies_that_teach_nothing_or_are_in_the_bank_are_refused(bank, cases):
     unknown = [replace(case, query=replace(case.query, priors=())) for case in cases]
     for taught in (alone, unknown):
         with pytest.raises(BadInputError, match="teaches"):
-            fit("fused", bank, taught, targets, encoder=ENCODER)
+            read_lesson("fused", bank, taught, targets, encoder=ENCODER).fit()
     patient = next(iter(bank.patients))
     inside = [replace(case, query=replace(case.query, patient=patient)) for case in cases]
     with pytest.raises(BadInputError, match="patients in the bank"):
-        fit("fused", bank, inside, targets, encoder=ENCODER)
+        read_lesson("fused", bank, inside, targets, encoder=ENCODER).fit()
 
 
 def test_weights_that_are_no_numbers_are_refused(bank, fitted, tmp_path):

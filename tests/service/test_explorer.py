@@ -27,8 +27,8 @@ from explorer_cases import (
     read,
     simulated,
 )
-from tabon.encoders.cache import CachingEncoder
 from tabon.encoders.hashing import HashingEncoder
+from tabon.encoders.sentence_store import CachingEncoder
 from tabon.errors import BadInputError, TabonError, UnknownNameError
 from tabon.explain.explanation import explain
 from tabon.explain.flags import FLAG_KINDS, draft_flags

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from tabon import Selector
 from tabon.cli.serve import serve_command
-from tabon.encoders.cache import LONGEST, CachingEncoder
 from tabon.encoders.hashing import HashingEncoder
+from tabon.encoders.sentence_store import LONGEST, CachingEncoder
 from tabon.errors import ServiceError
 from tabon.explain.explanation import explain
 from tabon.search.index_files import IndexFiles

@@ -1,4 +1,4 @@
-"""Calls that are made again where that may help, after waits that grow."""
+"""Calls that are made again if that may help, after waits that grow."""
 
 import asyncio
 import random
@@ -22,7 +22,7 @@ class Backoff:
     within: float = inf  # seconds for all attempts: none begins later
 
     def wait(self, attempt: int, error: Exception, *, began: float) -> float:
-        """Return the seconds until the next attempt; raise the error where there is none.
+        """Return the seconds until the next attempt; raise the error if there is none.
 
         The error's own `retry_after` decides, else the wait doubles with each attempt, with jitter.
         """

@@ -45,7 +45,7 @@ def read_typed(kind: type[T], path: Path, *, form: str, what: str, hint: str) ->
         path: the file.
         form: what its key "format" must say.
         what: the file's name in sentences, "results file".
-        hint: what to do where the file is not whole, "evaluate again".
+        hint: what to do if the file is not whole, "evaluate again".
     """
     try:
         record = json.loads(path.read_bytes())
@@ -170,7 +170,7 @@ def _said(place: str, what: str) -> str:
 
 
 def _below(place: str, key: object) -> str:
-    """Return the place of what stands under a key."""
+    """Return the place of what is under a key."""
     shown = _shown(key)
     return f"{place}.{shown}" if place else shown
 

@@ -8,14 +8,13 @@ from typing import IO
 import click
 
 from tabon.cli.shared_options import (
-    encoder_option,
+    embedding_options,
     engine_option,
     name_of,
-    no_store_option,
     open_store,
+    out_option,
     progress_bar,
     reports_errors,
-    store_option,
     takes,
 )
 from tabon.encoders.sentence_store import SentenceStore
@@ -41,13 +40,9 @@ def bank() -> None:
 
 @bank.command()
 @click.argument("transitions", type=click.File("rb"))
-@click.option(
-    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The bank file to write."
-)
+@out_option("The bank file to write.")
 @engine_option
-@encoder_option
-@store_option
-@no_store_option
+@embedding_options
 @reports_errors
 @takes(store=open_store)
 def build(

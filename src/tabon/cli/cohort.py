@@ -1,45 +1,42 @@
-"""`tabon cohort`."""
+"""`tabon cohort` and `tabon simulate`: cohort folders from data sets and from the simulator."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, get_args
 
 import click
 
 from tabon._internal.registry import check_name
-from tabon.cli.shared_options import reports_errors, takes, tell
-from tabon.data.cohort.audit import audit_table
-from tabon.data.cohort.build import build_cohort
+from tabon.cli.shared_options import FOLDER, reports_errors, show_progress, takes
+from tabon.data.cohort.build import audit_table, build_cohort, write_simulated
 from tabon.data.cohort.datasets import GENERIC, get_dataset
 from tabon.data.cohort.link import Rules
 from tabon.data.cohort.visits import DataSet, Egress
+from tabon.data.simulate import PROMPTS, SimulationSettings
 from tabon.errors import BadInputError
 
+folder_option = click.option("--out", required=True, type=FOLDER, help="The cohort folder.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the audit as JSON instead.")
 
-def shares_of(text: str) -> tuple[float, float, float]:
+
+def read_shares(shares: str) -> tuple[float, float, float]:
     """Read three shares.
 
-    >>> shares_of("0.8,0.1,0.1")
+    >>> read_shares("0.8,0.1,0.1")
     (0.8, 0.1, 0.1)
     """
     try:
-        train, valid, test = map(float, text.split(","))
+        train, valid, test = map(float, shares.split(","))
     except ValueError:
-        raise BadInputError(f"--shares is {text!r}; give three numbers such as 0.8,0.1,0.1") from None
+        raise BadInputError(f"--shares is {shares!r}; give three numbers such as 0.8,0.1,0.1") from None
     return train, valid, test
-
-
-def _rules(seed: int, sections: Literal["any", "both"], history: int, shares: str) -> Rules:
-    """Return how visits are linked."""
-    return Rules(seed=seed, sections=sections, history=history, shares=shares_of(shares))
 
 
 @click.command()
 @click.argument("dataset")
 @click.argument("folder", type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="The cohort folder."
-)
+@folder_option
 @click.option("--seed", default=0, show_default=True, help="Chooses the view of a patient who has both.")
 @click.option(
     "--sections",
@@ -61,9 +58,9 @@ def _rules(seed: int, sections: Literal["any", "both"], history: int, shares: st
 @click.option(
     "--egress", help="Where the reports may be sent: none, zero-retention or any. You answer for it."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the audit as JSON instead.")
+@json_option
 @reports_errors
-@takes(rules=_rules)
+@takes(shares=read_shares, rules=Rules)
 def cohort(  # noqa: PLR0913  # each is an option
     *,
     dataset: str,
@@ -84,9 +81,9 @@ def cohort(  # noqa: PLR0913  # each is an option
     if egress is not None:
         check_name("egress policy", get_args(Egress), egress)
     audit = build_cohort(
-        chosen, folder, out, rules, egress=egress, progress=lambda rows: tell(f"{rows:,} rows")
+        chosen, folder, out, rules, egress=egress, progress=lambda rows: show_progress(f"{rows:,} rows")
     )
-    click.echo(json.dumps(audit, indent=2) if as_json else "\n".join(audit_table(audit)))
+    print_audit(audit, as_json=as_json)
     if chosen.note:
         click.echo(f"note: {chosen.note}", err=True)
 
@@ -106,3 +103,34 @@ def choose(name: str, columns: str | None) -> DataSet:
     from tabon.data.cohort.datasets.generic import column_map, generic
 
     return generic(column_map(columns))
+
+
+@click.command()
+@folder_option
+@click.option("--patients", default=1000, show_default=True, help="22362 make a cohort of the paper's size.")
+@click.option(
+    "--candidates",
+    "num_candidates",
+    default=5,
+    show_default=True,
+    help="Drafts for each query (the paper's K).",
+)
+@click.option(
+    "--prompt", type=click.Choice(PROMPTS), default="p3", show_default=True, help="How drafts were asked for."
+)
+@click.option("--noise", default=0.5, show_default=True, help="0 for faultless drafts, 1 for the worst.")
+@click.option("--seed", default=0, show_default=True, help="Names the cohort.")
+@json_option
+@reports_errors
+@takes(settings=SimulationSettings)
+def simulate(*, out: Path, settings: SimulationSettings, as_json: bool) -> None:
+    """Write a simulated cohort: patients with known states, reports, drafts with known errors.
+
+    The same seed gives the same bytes on every machine.
+    """
+    print_audit(write_simulated(out, settings), as_json=as_json)
+
+
+def print_audit(audit: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print what a cohort is made of."""
+    click.echo(json.dumps(audit, indent=2) if as_json else "\n".join(audit_table(audit)))

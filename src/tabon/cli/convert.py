@@ -14,7 +14,6 @@ from tabon.cli.shared_options import name_of, reports_errors
 from tabon.data.formats import DISCLAIMER, MAX_FILE, Received, patient_of, read_any, write_fhir, write_sr
 from tabon.errors import BadInputError
 from tabon.text.records import Query, query_from_record, read_queries, whole_query
-from tabon.text.reports import Report
 
 TARGETS = ("fhir-r4", "fhir-r5", "dicom-sr")
 WITHDRAWN = frozenset({"entered-in-error", "cancelled"})
@@ -48,22 +47,30 @@ def query(  # each is an option
     out: Path,
 ) -> None:
     """Make one line of queries for `tabon select`, with the newest prior last."""
-    before = in_order([report for path in priors for report in _read(path)])
-    given = [report for path in drafts for report in _read(path)]
+    before = in_order([report for path in priors for report in read_any(_bytes(path), name=str(path))])
+    given = [report for path in drafts for report in read_any(_bytes(path), name=str(path))]
     for received in before:
-        check_prior(received)
+        if received.status in WITHDRAWN:
+            raise BadInputError(f"the prior {received.id} is {received.status}; leave it out")
+        if received.status in UNFINISHED:
+            click.echo(f"the prior {received.id} is {received.status}: no one may have verified it", err=True)
     record: dict[str, Any] = {
         "id": identity,
-        "prior": [_sections(received.report) for received in before],
+        "prior": [received.report.sections() for received in before],
         "candidates": [
-            *(_sections(received.report) for received in given),
+            *(received.report.sections() for received in given),
             *(value for _, value in _json_lines(lines or BytesIO())),
         ],
         "prior_sources": [{"id": received.id, "date": received.date} for received in before],
     }
-    whose = patient or one_patient([*before, *given])
-    if whose is not None:
-        record["patient"] = whose
+    named = {report.patient for report in (*before, *given) if report.patient} if not patient else {patient}
+    if len(named) > 1:
+        raise BadInputError(
+            f"the files name {len(named)} patients; give the files of one, or say --patient where one "
+            "patient has several ids"
+        )
+    if named:
+        record["patient"] = named.pop()
     query_from_record(record)  # what `tabon select` would refuse is refused here
     _write(json.dumps(record).encode() + b"\n", out)
 
@@ -98,8 +105,12 @@ def draft(  # noqa: PLR0913  # each is an option
     asked = find_query(queries, identity)
     index, signature = find_selection(selections, identity, len(asked.candidates))
     context, name = _bytes(about), str(about)
-    if not same_patient:
-        check_patient(asked, patient_of(context, name=name))
+    patient = None if same_patient else patient_of(context, name=name)
+    if None not in (asked.patient, patient) and asked.patient != patient:
+        raise BadInputError(
+            f"query {asked.id!r} and --about name different patients; give the right file, or say "
+            "--same-patient where the two ids mean one"
+        )
     chosen = asked.candidates[index]
     if target == "dicom-sr":
         data = write_sr(chosen, signature=signature, about=context, seed=seed, name=name)
@@ -114,34 +125,6 @@ def in_order(received: list[Received]) -> list[Received]:
     if all(report.date for report in received):
         return sorted(received, key=lambda report: (report.date or "")[:_DAY])
     return received
-
-
-def check_prior(received: Received) -> None:
-    """Refuse a prior that was withdrawn, and say so where one is not finished."""
-    if received.status in WITHDRAWN:
-        raise BadInputError(f"the prior {received.id} is {received.status}; leave it out")
-    if received.status in UNFINISHED:
-        click.echo(f"the prior {received.id} is {received.status}: no one may have verified it", err=True)
-
-
-def one_patient(received: list[Received]) -> str | None:
-    """Return the patient whom the files name; several are refused."""
-    named = {report.patient for report in received if report.patient}
-    if len(named) > 1:
-        raise BadInputError(
-            f"the files name {len(named)} patients; give the files of one, or say --patient where one "
-            "patient has several ids"
-        )
-    return next(iter(named), None)
-
-
-def check_patient(asked: Query, patient: str | None) -> None:
-    """Refuse to write one patient's draft into another's record."""
-    if None not in (asked.patient, patient) and asked.patient != patient:
-        raise BadInputError(
-            f"query {asked.id!r} and --about name different patients; give the right file, or say "
-            "--same-patient where the two ids mean one"
-        )
 
 
 def find_query(stream: IO[bytes], identity: str) -> Query:
@@ -184,16 +167,6 @@ def _bytes(path: Path) -> bytes:
     """Return a file's bytes, up to one more than may be read."""
     with path.open("rb") as file:
         return file.read(MAX_FILE + 1)
-
-
-def _read(path: Path) -> tuple[Received, ...]:
-    """Return the reports of a file."""
-    return read_any(_bytes(path), name=str(path))
-
-
-def _sections(report: Report) -> dict[str, str]:
-    """Return a report as the queries contract writes it."""
-    return {"findings": report.findings, "impression": report.impression}
 
 
 def _write(data: bytes, out: Path) -> None:

@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon._internal.atomic_files import replacing
-from tabon.cli.shared_options import no_store_option, open_store, progress_bar, reports_errors, store_option
+from tabon.cli.shared_options import FOLDER, open_store, progress_bar, reports_errors, store_options, takes
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
-from tabon.encoders.cache import CachingEncoder
-from tabon.encoders.sentence_store import SentenceStore
+from tabon.encoders.sentence_store import CachingEncoder, SentenceStore
 from tabon.errors import BadInputError
 from tabon.evaluation.draft_scores import state_f1
 from tabon.evaluation.statistics import bootstrap_weights, interval, patient_rows, sum_by_patient
@@ -78,31 +77,22 @@ class DemoResult:
 
 
 @click.command()
-@click.option(
-    "--out",
-    default="demo-output",
-    show_default=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="The folder to write to.",
-)
+@click.option("--out", default="demo-output", show_default=True, type=FOLDER, help="The folder to write to.")
 @click.option("--patients", default=2500, show_default=True, help="Simulated patients, all splits together.")
 @click.option("--seed", default=0, show_default=True, help="Names the cohort.")
 @click.option("--encoder", default="minilm", show_default=True, help="As in `tabon bank build`.")
-@store_option
-@no_store_option
+@store_options
 @reports_errors
-def demo(out: Path, patients: int, seed: int, encoder: str, store: Path | None, no_store: bool) -> None:  # noqa: FBT001
+@takes(settings=SimulationSettings, store=open_store)
+def demo(out: Path, settings: SimulationSettings, encoder: str, store: SentenceStore | None) -> None:
     """Run the method end to end on a simulated cohort and show what it is worth.
 
     Builds a bank from the training split, selects for the test queries with the
     eight methods of the paper and with three other selectors, prints a table and
     writes the bank, the queries, the selections and a page to look at.
     """
-    settings = SimulationSettings(patients=patients, seed=seed)
     with progress_bar("embedding sentences") as progress:
-        result = run_demo(
-            out, settings, encoder=encoder, store=open_store(store, no_store=no_store), progress=progress
-        )
+        result = run_demo(out, settings, encoder=encoder, store=store, progress=progress)
     click.echo(table(result))
     click.echo(f"wrote {', '.join(map(str, result.files))}", err=True)
     click.echo(f"look at {result.files[-1]}: every study with its prior, its drafts and the pick", err=True)
@@ -112,9 +102,9 @@ def run_demo(
     folder: Path,
     settings: SimulationSettings,
     *,
-    encoder: str = "minilm",
-    store: SentenceStore | None = None,
-    progress: Progress | None = None,
+    encoder: str,
+    store: SentenceStore | None,
+    progress: Progress,
 ) -> DemoResult:
     """Simulate, build, select and compare; everything is written to `folder`."""
     train = list(simulate_transitions(settings, "train"))
@@ -189,15 +179,13 @@ def table(result: DemoResult) -> str:
     by_name = {row.method: row for row in result.rows}
     best = max((by_name[name] for name in PAPER), key=lambda row: row.state_f1)
     share, paper = (f"{row.gap_closed:.0%}" for row in (by_name[SHOWN], best))
-    return "\n".join(
-        [
-            *lines,
-            "",
-            f"Between a random pick (0 %) and the best draft each time (100 %), {SHOWN} gets {share} of",
-            f"the way, and the paper's best method here, {best.method}, {paper}. The patients are",
-            "simulated: this shows that the chain runs, it is no evidence about real reports.",
-            "",
-            f"{result.queries} queries against {result.transitions} training transitions, simulated cohort",
-            result.signature,
-        ]
-    )
+    lines += [
+        "",
+        f"Between a random pick (0 %) and the best draft each time (100 %), {SHOWN} gets {share} of",
+        f"the way, and the paper's best method here, {best.method}, {paper}. The patients are",
+        "simulated: this shows that the chain runs, it is no evidence about real reports.",
+        "",
+        f"{result.queries} queries against {result.transitions} training transitions, simulated cohort",
+        result.signature,
+    ]
+    return "\n".join(lines)

@@ -1,46 +1,61 @@
-"""`tabon evaluate`."""
+"""`tabon evaluate`, `tabon risk` and `tabon controls`."""
 
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO
 
 import click
 
+from tabon._internal.atomic_files import replacing
+from tabon._internal.registry import check_name
 from tabon.cli.shared_options import (
-    measurements_option,
+    FILE,
+    NAMES,
+    bank_option,
+    embedding_options,
+    measurements_options,
     name_of,
-    no_measurements_option,
+    names,
     open_measurements,
+    open_store,
+    out_option,
     reports_errors,
+    show_progress,
     takes,
-    tell,
 )
+from tabon.encoders import load_encoder
+from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases, read_picks
+from tabon.evaluation.controls import (
+    CONDITIONS,
+    DEFAULT_SCORES,
+    DEFAULT_SELECTORS,
+    ControlSettings,
+    Dependencies,
+    run_controls,
+)
+from tabon.evaluation.curves import measured_for_risk, risk_of
 from tabon.evaluation.draft_scores import STATE
-from tabon.evaluation.picks import check_picks
+from tabon.evaluation.inputs import NOTHING, check_picks
 from tabon.evaluation.results import write_results
-from tabon.metrics import METRICS, Metric, load_metrics
-from tabon.metrics.store import MeasurementStore
-from tabon.reporting.tables import statistics_table
-from tabon.reporting.tables.render import render
+from tabon.method.bank import TransitionBank
+from tabon.metrics import METRICS, Metric, load_metric, load_metrics
+from tabon.metrics.protocol import MeasurementStore
+from tabon.reporting.controls_table import controls_table, factorial_table
+from tabon.reporting.plots.curves import risk_plot
+from tabon.reporting.tables import FORMS, render, statistics_table
+from tabon.text.reports import Section
 
 DEFAULT_METRICS = "bleu,rouge,meteor,chrf,labels,temporal"
 
 
-def _words(text: str) -> tuple[str, ...]:
-    """Read a list of names."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())
-
-
-def _settings(*, resamples: int, seed: int, random_seeds: str, headline: str) -> EvaluationSettings:
-    """Return how to evaluate."""
+def _seeds(random_seeds: str) -> tuple[int, ...]:
+    """Read the seeds of the random baseline."""
     try:
-        seeds = tuple(int(word) for word in _words(random_seeds))
+        return tuple(map(int, names(random_seeds)))
     except ValueError:
         raise BadInputError(f"{random_seeds!r} is not a list of whole numbers; write 0,1,2") from None
-    return EvaluationSettings(resamples=resamples, seed=seed, random_seeds=seeds, headline=_words(headline))
 
 
 @click.command("evaluate")
@@ -50,9 +65,7 @@ def _settings(*, resamples: int, seed: int, random_seeds: str, headline: str) ->
     multiple=True,
     help="[NAME=]FILE, what `tabon select` printed for QUERIES; may be given many times.",
 )
-@click.option(
-    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The results to write."
-)
+@out_option("The results to write.")
 @click.option("--metrics", default=DEFAULT_METRICS, show_default=True, help=f"Some of {', '.join(METRICS)}.")
 @click.option(
     "--model",
@@ -63,12 +76,13 @@ def _settings(*, resamples: int, seed: int, random_seeds: str, headline: str) ->
 @click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples and swaps.")
 @click.option("--seed", default=0, show_default=True, help="Draws the resamples and the swaps.")
 @click.option("--random-seeds", default="0,1,2,3,4", show_default=True, help="Of the random baseline.")
-@click.option("--headline", default="", help="Scores of the headline family, for Holm. Default: all.")
+@click.option(
+    "--headline", type=NAMES, default="", help="Scores of the headline family, for Holm. Default: all."
+)
 @click.option("--show", default="rouge-l-f", show_default=True, help="The score whose table is printed.")
-@measurements_option
-@no_measurements_option
+@measurements_options
 @reports_errors
-@takes(settings=_settings, store=open_measurements)
+@takes(random_seeds=_seeds, settings=EvaluationSettings, store=open_measurements)
 def evaluate_command(  # noqa: PLR0913  # each is an option
     *,
     queries: IO[bytes],
@@ -86,8 +100,8 @@ def evaluate_command(  # noqa: PLR0913  # each is an option
     table, put beside the expected random pick and the oracle of each score. A
     metric that cannot be measured here is named and left out, never 0.
     """
-    names, folders = _words(metrics), dict(_model(text) for text in models)
-    if not names or folders.keys() - set(names):
+    wanted, folders = names(metrics), dict(_model(text) for text in models)
+    if not wanted or folders.keys() - set(wanted):
         raise BadInputError(
             "--metrics names no metric, or --model one that is not measured; name it in --metrics"
         )
@@ -95,11 +109,12 @@ def evaluate_command(  # noqa: PLR0913  # each is an option
     picks = tuple(read_named_picks(text) for text in selections)
     for found, text in zip(picks, selections, strict=True):
         check_picks(found, cases.cases, name=text)
-    loaded, missing = load_metrics(names, folders)
+    loaded, missing = load_metrics(wanted, folders)
     run = RunInput(name=cases.fact("model") or "drafts", cases=cases, picks=picks)
-    if not missing:
-        check_scores(loaded, (show, *settings.headline))
-    results = evaluate([run], loaded, settings, missing=missing, store=store, on_progress=tell)
+    measured = (*(score.name for metric in loaded for score in metric.scores), STATE)
+    for score in (show, *settings.headline) if not missing else ():
+        check_name("score", measured, score)
+    results = evaluate([run], loaded, settings, missing=missing, store=store, on_progress=show_progress)
     write_results(out, results)
     for section in results.sections():
         if any(cell.section == section and cell.score == show for cell in results.cells):
@@ -110,23 +125,15 @@ def evaluate_command(  # noqa: PLR0913  # each is an option
         click.echo(f"{cases.left_out} queries have no reference or no drafts and are left out", err=True)
 
 
-def check_scores(metrics: Sequence[Metric], scores: Iterable[str]) -> None:
-    """Refuse a score that no metric measures."""
-    known = [score.name for metric in metrics for score in metric.scores] + [STATE]
-    for score in scores:
-        if score not in known:
-            raise UnknownNameError("score", score, known)
-
-
 def read_named_picks(text: str) -> Picks:
     """Read [NAME=]FILE."""
-    name, equals, path = ("", "", text) if Path(text).exists() else text.partition("=")
-    file = Path(path if equals else text)
+    method, equals, path = ("", "", text) if Path(text).exists() else text.partition("=")
+    file, name = Path(path if equals else text), method if equals else None
     if str(file) == "-":
-        return read_picks(sys.stdin.buffer, name="standard input", method=name if equals else None)
+        return read_picks(sys.stdin.buffer, name="standard input", method=name)
     try:
         with file.open("rb") as lines:
-            return read_picks(lines, name=str(file), method=name if equals else None)
+            return read_picks(lines, name=str(file), method=name)
     except OSError as error:
         raise BadInputError(f"{file} cannot be read ({error.strerror}); name a selections file") from None
 
@@ -137,3 +144,140 @@ def _model(text: str) -> tuple[str, Path]:
     if not equals:
         raise BadInputError(f"--model {text!r} names no folder; write METRIC=FOLDER")
     return name, Path(folder)
+
+
+@click.command("risk")
+@click.argument("queries", type=click.File("rb"))
+@click.option(
+    "--selections",
+    multiple=True,
+    required=True,
+    help="[NAME=]FILE, what `tabon select` printed for QUERIES; may be given many times.",
+)
+@click.option("--score", default="rouge-l-f", show_default=True, help=f"The score, or {STATE} (simulated).")
+@click.option(
+    "--section", type=click.Choice(["findings", "impression"]), default="findings", show_default=True
+)
+@click.option("--svg", type=FILE, help="Draw the curves to this file as well.")
+@reports_errors
+def risk(
+    queries: IO[bytes], selections: tuple[str, ...], svg: Path | None, score: str, section: Section
+) -> None:
+    """Print the risk of what is kept when the least plausible picks are left out.
+
+    Rows are selectors, columns the share of the picks that is kept; a cell is the
+    mean loss (1 - score) of the picks that are kept. The last column is the mean
+    over these. A useful distance makes the risk fall to the left.
+    """
+    cases = read_cases(queries, name=name_of(queries)).cases
+    metric = None if score == STATE else metric_of(score)
+    measured = measured_for_risk(cases, "report" if metric is None else section, metric)
+    rows, curves = [], {}
+    for text in selections:
+        picks = read_named_picks(text)
+        check_picks(picks, cases, name=text)
+        curve = curves[picks.method] = risk_of(picks, measured, score)
+        rows.append([picks.method, *(f"{value:.3f}" for value in (*curve.risk, curve.area))])
+        silent = int((picks.rows(measured.cases) == NOTHING).sum())
+        if silent:
+            click.echo(f"{picks.method}: {silent} of {len(measured.cases)} studies have no pick", err=True)
+    heads = ["selector", *(f"{10 * tenth} %" for tenth in range(1, 11)), "area"]
+    click.echo(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    for row in rows:
+        click.echo(f"| {' | '.join(row)} |")
+    if svg is not None:
+        with replacing(svg) as file:
+            file.write(risk_plot(curves, score).encode())
+
+
+def metric_of(score: str) -> Metric:
+    """Return the metric that measures a score."""
+    family = score.removeprefix("corpus-").partition("-")[0].rstrip("+")
+    if family not in METRICS:
+        raise UnknownNameError("score", score, ["rouge-l-f", "labels-14-samples", "bleu-4", "meteor"])
+    metric = load_metric(family)
+    check_name("score", tuple(each.name for each in metric.scores), score)
+    return metric
+
+
+@click.command("controls")
+@click.argument("queries", type=click.File("rb"))
+@bank_option
+@out_option("The results to write.")
+@click.option(
+    "--selector",
+    "selectors",
+    multiple=True,
+    help=f"As in `tabon select`; may be repeated. Default: {', '.join(DEFAULT_SELECTORS)}.",
+)
+@click.option(
+    "--condition",
+    "conditions",
+    multiple=True,
+    default=tuple(CONDITIONS),
+    help=f"What is changed: some of {', '.join(CONDITIONS)}. Default: all.",
+)
+@click.option(
+    "--against",
+    multiple=True,
+    type=click.File("rb"),
+    help="Other drafts of the same studies, such as made without the prior; may be repeated.",
+)
+@click.option(
+    "--score",
+    "scores",
+    type=NAMES,
+    default=",".join(DEFAULT_SCORES),
+    show_default=True,
+    help="Scores to compare by.",
+)
+@click.option("--seed", default=0, show_default=True, help="Draws resamples, exchanges of priors, patients.")
+@click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples of patients.")
+@click.option("--shuffles", default=5, show_default=True, help="Exchanges of priors that are averaged.")
+@click.option(
+    "--other-encoder", default="", help="For the swap. Default: hashing, or minilm if the bank's is hashing."
+)
+@click.option("--allow-bank-patients", is_flag=True, help="Answer queries of patients who are in the bank.")
+@click.option("--format", "form", type=click.Choice(tuple(FORMS)), default="markdown", show_default=True)
+@embedding_options
+@measurements_options
+@reports_errors
+@takes(settings=ControlSettings, store=open_store, measurements=open_measurements)
+def controls_command(  # noqa: PLR0913  # each is an option
+    *,
+    queries: IO[bytes],
+    bank: Path,
+    out: Path,
+    against: tuple[IO[bytes], ...],
+    form: str,
+    encoder: str | None,
+    store: SentenceStore | None,
+    measurements: MeasurementStore | None,
+    settings: ControlSettings,
+) -> None:
+    """Try selectors on QUERIES with one thing changed at a time.
+
+    Does the prior matter, or would another patient's do? Does the section, the
+    encoder, the splitter, the length of the pick? How much bank, how many
+    drafts, how many neighbours does it take? All in one table with intervals.
+    QUERIES must carry references.
+    """
+    dependencies = Dependencies(
+        encoder=None if encoder is None else load_encoder(encoder),
+        store=store,
+        measurements=measurements,
+        on_progress=show_progress,
+    )
+    files = [read_cases(lines, name=name_of(lines)) for lines in (queries, *against)]
+    results = run_controls(files, TransitionBank.load(bank), settings, dependencies)
+    write_results(out, results)
+    click.echo(render(controls_table(results), form))
+    factorial = factorial_table(results)
+    if factorial is not None:
+        click.echo(render(factorial, form))
+    for file in files:
+        if file.left_out:
+            click.echo(
+                f"{file.left_out} queries of {file.name} have no reference or no drafts and are left out",
+                err=True,
+            )

@@ -1,31 +1,45 @@
-"""`tabon explain`."""
+"""`tabon explain`, `tabon flags` and `tabon report`: what a reader looks at."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
 import click
 
-from tabon.cli.select import method_options, selection_settings
+from tabon.cli.evaluate import read_named_picks
+from tabon.cli.select import method_options, takes_selection
 from tabon.cli.shared_options import (
+    FILE,
     bank_option,
-    encoder_option,
+    calibration_option,
+    embedding_options,
+    images_option,
     name_of,
-    no_store_option,
+    no_bank_text_option,
     reports_errors,
-    store_option,
-    takes,
+    search_option,
+    show_progress,
 )
 from tabon.errors import BadInputError
+from tabon.evaluation.inputs import NOTHING
 from tabon.explain.explanation import NEIGHBOURS, explain_many
+from tabon.explain.flags import query_flags
 from tabon.explain.text import explanations_text
 from tabon.method.bank import TransitionBank
 from tabon.selectors.setup import SelectionSettings, make_selector
-from tabon.service.explorer import ExplorerSettings, explorer_of, write_report
-from tabon.text.records import BadLine, Query, read_queries
+from tabon.service.explorer import MOST_STUDIES, ExplorerSettings, Studies, explorer_of, write_report
+from tabon.service.explorer.images import open_folder
+from tabon.service.explorer.records import NOTICE
+from tabon.service.explorer.scores import DEFAULT_SCORE, score_named
+from tabon.service.explorer.studies import NEIGHBOURS as NEIGHBOURS_ON_A_PAGE
+from tabon.service.explorer.studies import check_count
+from tabon.text.records import BadLine, Query, read_queries, whole_query
 
-FEW, PAGEFUL = 5, 100  # queries that are explained on a terminal, and on a page, when none is named
+ON_A_TERMINAL, ON_A_PAGE = 5, 100  # queries that are explained if none is named
 
 
 @click.command()
@@ -41,18 +55,12 @@ FEW, PAGEFUL = 5, 100  # queries that are explained on a terminal, and on a page
     show_default=True,
     help="Training changes to show, at most -k.",
 )
-@click.option("--no-bank-text", is_flag=True, help="Show ids of training changes, not their text.")
-@click.option(
-    "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the explorer's page here, in one step.",
-)
+@no_bank_text_option
+@click.option("--html", type=FILE, help="Write the explorer's page here, in one step.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a query.")
-@encoder_option
-@store_option
-@no_store_option
+@embedding_options
 @reports_errors
-@takes(settings=selection_settings)
+@takes_selection()
 def explain(  # noqa: PLR0913  # each is an option
     *,
     queries: IO[bytes],
@@ -73,7 +81,7 @@ def explain(  # noqa: PLR0913  # each is an option
     which holds report text, to standard output.
     """
     found = _asked_for(list(read_queries(queries)), ids, name_of(queries))
-    shown = found if ids or (as_json and html is None) else found[: PAGEFUL if html else FEW]
+    shown = found if ids or (as_json and html is None) else found[: ON_A_PAGE if html else ON_A_TERMINAL]
     loaded = TransitionBank.load(bank)
     if html is not None:
         if draft is not None and not as_json:
@@ -84,25 +92,170 @@ def explain(  # noqa: PLR0913  # each is an option
     if as_json or html is None:
         selector = make_selector(loaded, settings)
         explained = explain_many(selector, shown, draft=draft, neighbours=show, bank_text=not no_bank_text)
-        lines = (
-            [json.dumps(one.as_record()) for one in explained] if as_json else [explanations_text(explained)]
-        )
-        for line in lines:
-            click.echo(line)
+        if as_json:
+            for one in explained:
+                click.echo(json.dumps(one.as_record()))
+        else:
+            click.echo(explanations_text(explained))
     if len(shown) < len(found):
         click.echo(f"{len(shown)} of {len(found):,} queries are explained; name others with --id", err=True)
 
 
 def _asked_for(found: Sequence[Query | BadLine], ids: tuple[str, ...], name: str) -> list[Query]:
-    """Return the queries that were asked for, all where none is named; a bad line among them is an error."""
+    """Return the queries that were asked for, all if none is named; a bad line among them is an error."""
     if not found:
         raise BadInputError("the file holds no queries; write one JSON object a line")
-    wanted = [line for line in found if not ids or line.id in ids]
-    for line in wanted:
-        if isinstance(line, BadLine):
-            raise BadInputError(f"{name} line {line.number}: {line.message}")
-    known = {line.id for line in wanted}
+    wanted = [whole_query(line, name=name) for line in found if not ids or line.id in ids]
+    known = {query.id for query in wanted}
     for identity in ids:
         if identity not in known:
             raise BadInputError(f"{name} has no query {identity!r}; check --id")
-    return [line for line in wanted if isinstance(line, Query)]
+    return wanted
+
+
+@click.command("flags")
+@click.argument("queries", type=click.File("rb"))
+@click.option(
+    "--selections",
+    type=FILE,
+    help="Look at the chosen drafts alone: what `tabon select` printed for QUERIES.",
+)
+@reports_errors
+def flags_command(queries: IO[bytes], selections: Path | None) -> None:
+    """Print what a reader should look at in each draft of QUERIES.
+
+    One JSON object a draft that has flags: dropped or denied findings, findings
+    that few drafts support, change words that contradict the prior, sides that
+    flip, copied priors, empty or chatty drafts; each with the sentences
+    concerned, counted from 0. No report text is printed.
+    """
+    picks = None if selections is None else read_named_picks(str(selections))
+    chosen = None if picks is None else picks.chosen
+    count = answered = 0
+    for line in read_queries(queries):
+        query = whole_query(line, name=name_of(queries))
+        count += 1
+        answered += chosen is not None and query.id in chosen
+        only = None if chosen is None else chosen.get(query.id, NOTHING)
+        for draft in range(len(query.candidates)):
+            if only in (None, draft) and (flags := query_flags(query, draft)):
+                record = {"id": query.id, "draft": draft, "flags": [asdict(flag) for flag in flags]}
+                click.echo(json.dumps(record))
+    if count == 0:
+        raise BadInputError(f"{name_of(queries)} holds no queries; write one JSON object a line")
+    if chosen is not None and answered == 0:
+        raise BadInputError(f"{selections} answers none of the queries; give the selections made for them")
+
+
+Note = Callable[[str], None]
+STUDIES_ON_A_PAGE = 500  # studies on a page unless --limit says otherwise; some 16 kB each, and their images
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageOptions:
+    """What the options say of a page of studies."""
+
+    title: str | None
+    images: Path | None
+    score: str
+    no_bank_text: bool
+    show: int = NEIGHBOURS_ON_A_PAGE
+
+    def settings(self, queries: Iterable[Query], name: str, note: Note) -> ExplorerSettings:
+        """Return how to show these queries of a file; `note` gets a line on what is not shown."""
+        score = None
+        if self.score != "none" and any(query.reference is not None for query in queries):
+            try:
+                score = score_named(self.score)
+            except BadInputError as error:  # only a score that nobody named may be missing
+                source = click.get_current_context().get_parameter_source("score")
+                if source != click.core.ParameterSource.DEFAULT:
+                    raise
+                note(f"gain is not shown: {error}")
+        return ExplorerSettings(
+            title=Path(name).name if self.title is None else self.title,
+            neighbours=self.show,
+            bank_text=not self.no_bank_text,
+            score=score,
+            images=None if self.images is None else open_folder(self.images),
+        )
+
+
+@click.command()
+@click.argument("queries", type=click.File("rb"))
+@bank_option
+@click.option("--html", required=True, type=FILE, help="Write the page here, in one step.")
+@method_options
+@click.option("--abstain", type=float, help="Choose nothing where the pick's p is at most this.")
+@calibration_option
+@click.option(
+    "--score",
+    default=DEFAULT_SCORE,
+    show_default=True,
+    help="What gain is measured in, where queries have a reference; none measures nothing.",
+)
+@images_option
+@click.option("--title", help="Stands over the page. Default: the name of QUERIES.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MOST_STUDIES),
+    default=STUDIES_ON_A_PAGE,
+    show_default=True,
+    help="Studies on the page, the first ones of the file.",
+)
+@click.option(
+    "--show",
+    type=click.IntRange(min=0),
+    default=NEIGHBOURS_ON_A_PAGE,
+    show_default=True,
+    help="Training changes to show of each draft, at most -k.",
+)
+@no_bank_text_option
+@search_option
+@embedding_options
+@reports_errors
+@takes_selection(page=PageOptions)
+def report(  # each is an option
+    queries: IO[bytes],
+    bank: Path,
+    html: Path,
+    limit: int,
+    settings: SelectionSettings,
+    page: PageOptions,
+) -> None:
+    """Write the studies of QUERIES, with their drafts and picks, as one page (`-` reads standard input).
+
+    The page is one file that works without a network or a server. It holds
+    report text, and images with --images: keep it as you keep the reports.
+    """
+    shown, more = first_queries(queries, limit)
+    note = partial(click.echo, err=True)
+    how = page.settings(shown, name_of(queries), note)
+    studies = explorer_of(TransitionBank.load(bank), settings, shown, how)
+    size = write_report(
+        studies,
+        html,
+        note=note,
+        on_progress=lambda count: show_progress(f"{count:,} of {len(studies):,} studies"),
+    )
+    click.echo(f"wrote {html}: {len(studies):,} studies, {size / 1e6:.1f} MB. {NOTICE}", err=True)
+    if more:
+        click.echo(f"only the first {len(studies):,} studies are shown; --limit shows more", err=True)
+
+
+def first_queries(lines: IO[bytes], most: int) -> tuple[list[Query], bool]:
+    """Return the first queries of a file, and whether there are more; a bad line is an error."""
+    found = [whole_query(query, name=name_of(lines)) for query in islice(read_queries(lines), most + 1)]
+    check_count(len(found[:most]))
+    return found[:most], len(found) > most
+
+
+def open_studies(
+    queries: IO[bytes], bank: TransitionBank, selection: SelectionSettings, page: PageOptions, note: Note
+) -> Studies:
+    """Return the studies of a whole file with every query answered: what `tabon serve --queries` shows."""
+    shown, more = first_queries(queries, MOST_STUDIES)
+    check_count(len(shown) + more)
+    studies = explorer_of(bank, selection, shown, page.settings(shown, name_of(queries), note))
+    note(f"the explorer shows {len(studies.lines):,} studies")
+    return studies

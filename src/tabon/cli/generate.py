@@ -1,48 +1,39 @@
-"""`tabon generate`."""
+"""`tabon generate` and `tabon drafts`: drafts of a model into a journal, and from there into queries."""
 
 import asyncio
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import click
 
-from tabon.cli.shared_options import reports_errors, takes, tell
+from tabon._internal.atomic_files import replacing
+from tabon.cli.shared_options import FOLDER, POSITIVE, out_option, reports_errors, show_progress, takes
 from tabon.errors import BadInputError
 from tabon.generation.batches import BatchLimits, BatchRun
 from tabon.generation.journal import Journal, Kept, RecordFile, read_journal
-from tabon.generation.prices import FREE, Budget, Price, read_price
-from tabon.generation.prompts import get_prompt
+from tabon.generation.prompts import Prompt, get_prompt
 from tabon.generation.protocol import Endpoint, Parameters
 from tabon.generation.providers.command import words_of
 from tabon.generation.providers.names import KEY_VARIABLES, ModelOptions, make_batch, make_generator
-from tabon.generation.runner import Limits, Progress, Run, Task
-from tabon.generation.tasks import Asking, check_egress, count_studies, tasks
+from tabon.generation.queries import JoinCounts, queries_from
+from tabon.generation.runner import FREE, Budget, Limits, Price, Progress, Run, Task, read_price
+from tabon.generation.tasks import Asking, check_egress, count_studies, read_split, tasks
+
+COHORT = click.Path(exists=True, file_okay=False, path_type=Path)
+samples_option = click.option(
+    "-n", "--samples", type=POSITIVE, default=5, show_default=True, help="Drafts a study (K)."
+)
 
 
-def _asking(  # noqa: PLR0913  # each is an option
-    *,
-    prompts: str,
-    samples: int,
-    temperature: float,
-    top_p: float,
-    max_tokens: int,
-    seed: int,
-    images: Path | None,
-) -> Asking:
-    """Return what is asked for each study."""
-    return Asking(
-        prompts=tuple(get_prompt(name) for name in prompts.split(",")),
-        samples=samples,
-        parameters=Parameters(temperature=temperature, top_p=top_p, max_tokens=max_tokens),
-        seed=seed,
-        images=images,
-    )
+def _prompts(prompts: str) -> tuple[Prompt, ...]:
+    """Look the prompts up."""
+    return tuple(map(get_prompt, prompts.split(",")))
 
 
 def _model_options(model: str, base_url: str | None, command: str | None, timeout: float) -> ModelOptions:
@@ -56,35 +47,22 @@ def _model_options(model: str, base_url: str | None, command: str | None, timeou
     )
 
 
-def _limits(concurrency: int, rate: float | None) -> Limits:
-    """Return how fast to ask."""
-    return Limits(concurrency=concurrency, per_minute=rate)
-
-
 @click.command()
-@click.argument("cohort", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("cohort", type=COHORT)
 @click.option(
     "--model", required=True, help="KIND:NAME, such as gemini:gemini-2.5-flash-lite, openai:NAME or smollm2."
 )
 @click.option("--prompt", "prompts", default="P1,P2,P3", show_default=True, help="P1, P2, P3 or P3-hardened.")
-@click.option(
-    "-n", "--samples", type=click.IntRange(min=1), default=5, show_default=True, help="Drafts a study (K)."
-)
-@click.option(
-    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The journal of drafts."
-)
+@samples_option
+@out_option("The journal of drafts.")
 @click.option("--split", default="test", show_default=True, help="The split to write drafts for.")
-@click.option(
-    "--images",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="The folder of images; none: text only.",
-)
+@click.option("--images", type=FOLDER, help="The folder of images; none: text only.")
 @click.option("--temperature", default=1.0, show_default=True)
 @click.option("--top-p", default=1.0, show_default=True)
 @click.option("--max-tokens", default=512, show_default=True)
 @click.option("--seed", default=0, show_default=True, help="Draws the drafts' seeds and P2's examples.")
 @click.option("--concurrency", default=8, show_default=True, help="Requests in flight.")
-@click.option("--rate", type=float, help="Requests a minute at most.")
+@click.option("--rate", "per_minute", type=float, help="Requests a minute at most.")
 @click.option("--price", help="Dollars per million tokens, INPUT,OUTPUT; a paid model without it is refused.")
 @click.option("--cap", type=float, help="Dollars that the whole journal may cost.")
 @click.option("--base-url", help="Of an OpenAI-compatible server, or another address of a provider.")
@@ -93,7 +71,7 @@ def _limits(concurrency: int, rate: float | None) -> Limits:
 @click.option("--batch", is_flag=True, help="Use the batch jobs of gemini or mistral; run again to fetch.")
 @click.option("--dry-run", is_flag=True, help="Count and estimate; ask nothing.")
 @reports_errors
-@takes(asking=_asking, model_options=_model_options, limits=_limits)
+@takes(model_options=_model_options, prompts=_prompts, parameters=Parameters, asking=Asking, limits=Limits)
 def generate(  # noqa: PLR0913  # each is an option
     *,
     cohort: Path,
@@ -114,10 +92,14 @@ def generate(  # noqa: PLR0913  # each is an option
     run goes on where it was. Keys come from the environment: GEMINI_API_KEY,
     MISTRAL_API_KEY, OPENAI_API_KEY.
     """
-    make = make_batch if batch else make_generator
-    generator: Endpoint = make(model, model_options)
+    generator: Any = (make_batch if batch else make_generator)(model, model_options)
     check_egress(cohort, generator)
-    budget = Budget(price_of(generator, price), cap=cap)
+    if price is None and generator.reach != "local":
+        raise BadInputError(
+            f"the price of {generator.model} is not known; give --price INPUT,OUTPUT (dollars per million "
+            "tokens)"
+        )
+    budget = Budget(FREE if price is None else read_price(price), cap=cap)
     total = count_studies(cohort, split, asking) * len(asking.prompts) * asking.samples
     left_out: list[str] = []
     wanted = tasks(cohort, split, generator, asking, left_out)
@@ -129,8 +111,14 @@ def generate(  # noqa: PLR0913  # each is an option
     say_mended(journal)
     try:
         budget.spent = journal.cost
-        run = partial(make_run, generator, journal, budget, None if batch else limits)
-        progress = asyncio.run(finished(generator, run, wanted, ProgressLine(total)))
+        run: Run | BatchRun
+        if batch:
+            ledger = journal.path.with_name(f"{journal.path.name}.batches")
+            run = BatchRun(generator, journal, ledger, budget, BatchLimits())
+            say_mended(run.ledger)
+        else:
+            run = Run(generator, journal, budget, limits)
+        progress = asyncio.run(finished(generator, run, wanted, total))
     finally:
         journal.close()
     report(progress, out, left_out)
@@ -142,45 +130,22 @@ def say_mended(file: RecordFile) -> None:
         click.echo(file.mended, err=True)
 
 
-def make_run(generator: Any, journal: Journal, budget: Budget, limits: Limits | None) -> Run | BatchRun:  # noqa: ANN401
-    """Return a run of single requests, or of a provider's batch jobs where these have no limits."""
-    if limits is not None:
-        return Run(generator, journal, budget, limits)
-    ledger = journal.path.with_name(f"{journal.path.name}.batches")
-    run = BatchRun(generator, journal, ledger, budget, BatchLimits())
-    say_mended(run.ledger)
-    return run
-
-
-async def finished(
-    generator: Endpoint,
-    make: Callable[[], Run | BatchRun],
-    wanted: Iterator[Task],
-    on_progress: Callable[[Progress], None],
-) -> Progress:
+async def finished(generator: Endpoint, run: Run | BatchRun, wanted: Iterator[Task], total: int) -> Progress:
     """Run until all drafts are there, or until Ctrl-C: those in flight are waited for."""
-    run = make()
-    loop = asyncio.get_running_loop()
+    start, loop = monotonic(), asyncio.get_running_loop()
+
+    def on_progress(progress: Progress) -> None:
+        """Show drafts, drafts a second, money and the time left on one line."""
+        rate = max(progress.kept, 1) / max(monotonic() - start, 1e-9)
+        left = (total - progress.kept - progress.already) / rate
+        show_progress(f"{progress.kept} drafts, {rate:.1f}/s, ${progress.spent:.4f}, {left:.0f} s left")
+
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, run.stop, "it was interrupted")
     try:
         return await run.generate(wanted, on_progress)
     finally:
         await generator.close()
-
-
-class ProgressLine:
-    """Shows how a run goes, where a person is watching."""
-
-    def __init__(self, total: int) -> None:
-        """Start the clock."""
-        self._start, self._total = monotonic(), total
-
-    def __call__(self, progress: Progress) -> None:
-        """Write drafts, drafts a second, money and the time left on one line."""
-        rate = max(progress.kept, 1) / max(monotonic() - self._start, 1e-9)
-        left = (self._total - progress.kept - progress.already) / rate
-        tell(f"{progress.kept} drafts, {rate:.1f}/s, ${progress.spent:.4f}, {left:.0f} s left")
 
 
 def report(progress: Progress, out: Path, left_out: list[str]) -> None:
@@ -216,27 +181,61 @@ def estimate(wanted: Iterator[Task], out: Path, price: Price) -> dict[str, Any]:
     kept = Kept()
     for record in read_journal(out) if out.exists() else ():
         kept.add(record)
-    drafts, already, cost = 0, 0, 0.0
+    estimated = {"drafts": 0, "already_there": 0, "most_it_may_cost": 0.0, "spent_so_far": kept.cost}
     for task in wanted:
         if task.key in kept:
-            already += 1
+            estimated["already_there"] += 1
         else:
-            drafts += 1
-            cost += price.most(task.request)
-    return {
-        "drafts": drafts,
-        "already_there": already,
-        "most_it_may_cost": cost,
-        "spent_so_far": kept.cost,
-    }
+            estimated["drafts"] += 1
+            estimated["most_it_may_cost"] += price.most(task.request)
+    return estimated
 
 
-def price_of(generator: Endpoint, given: str | None) -> Price:
-    """Return the price; a model that is reached over a network and has none is refused."""
-    if given is not None:
-        return read_price(given)
-    if generator.reach == "local":
-        return FREE
-    raise BadInputError(
-        f"the price of {generator.model} is not known; give --price INPUT,OUTPUT (dollars per million tokens)"
-    )
+@click.command()
+@click.argument("journal", type=click.Path(path_type=Path))
+@click.option("--cohort", required=True, type=COHORT)
+@click.option("--model", help="Of which model, where the journal has several.")
+@click.option("--prompt", help="Under which prompt, where the journal has several.")
+@samples_option
+@click.option("--split", default="test", show_default=True, help="The split that was asked for.")
+@out_option("The queries to write.")
+@reports_errors
+def drafts(  # noqa: PLR0913  # each is an option
+    *,
+    journal: Path,
+    cohort: Path,
+    out: Path,
+    model: str | None,
+    prompt: str | None,
+    samples: int,
+    split: str,
+) -> None:
+    """Join a JOURNAL of drafts with its cohort into queries for `tabon select`."""
+    chosen = choose(journal, model, prompt)
+    by_study: dict[str, list[dict[str, Any]]] = {}
+    for record in read_journal(journal):
+        if (record["model"], record["prompt"]) == chosen:
+            kept = {name: record[name] for name in ("model", "prompt", "sample", "outcome", "text")}
+            by_study.setdefault(str(record["study"]), []).append(kept)
+    counts = JoinCounts()
+    with replacing(out) as file:
+        for query in queries_from(
+            read_split(cohort, split),
+            lambda study: by_study.get(study, []),
+            expected=samples,
+            counts=counts,
+            model=chosen[0],
+            prompt=chosen[1],
+        ):
+            file.write(json.dumps(query).encode() + b"\n")
+    click.echo(json.dumps(counts.record()))
+
+
+def choose(journal: Path, model: str | None, prompt: str | None) -> tuple[str, str]:
+    """Return the one configuration that is meant."""
+    found = Counter((record["model"], record["prompt"]) for record in read_journal(journal))
+    meant = [pair for pair in found if model in (None, pair[0]) and prompt in (None, pair[1])]
+    if len(meant) != 1:
+        shown = "; ".join(f"--model {name} --prompt {text}" for name, text in sorted(found)) or "nothing"
+        raise BadInputError(f"{journal} holds {shown}; choose one of them")
+    return meant[0]

@@ -8,9 +8,9 @@ from typing import Literal
 
 import click
 
-from tabon.cli.cohort import shares_of
+from tabon.cli.cohort import folder_option, read_shares
 from tabon.cli.shared_options import reports_errors, takes
-from tabon.data.cohort.audit import audit_table
+from tabon.data.cohort.build import audit_table
 from tabon.data.cohort.link import Rules
 from tabon.data.imports.columns import VISIT_SPELLINGS, role_map
 from tabon.data.imports.dates import Order
@@ -24,14 +24,12 @@ USUAL_SHARES = ",".join(map(str, Rules().shares))
 
 def _rules(seed: int, sections: Literal["any", "both"], history: int, shares: str | None) -> Rules:
     """Return how visits are linked and splits drawn."""
-    return Rules(seed=seed, sections=sections, history=history, shares=shares_of(shares or USUAL_SHARES))
+    return Rules(seed=seed, sections=sections, history=history, shares=read_shares(shares or USUAL_SHARES))
 
 
 @click.command("import")
 @click.argument("visits", type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="The cohort folder."
-)
+@folder_option
 @click.option(
     "--drafts",
     multiple=True,

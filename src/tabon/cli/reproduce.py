@@ -1,20 +1,20 @@
-"""`tabon reproduce`."""
+"""`tabon reproduce` and `tabon table`."""
 
 from functools import partial
 from pathlib import Path
 
 import click
 
-from tabon.cli.drafts import drafts
-from tabon.cli.generate import generate
+from tabon.cli.generate import drafts, generate
 from tabon.cli.shared_options import (
-    no_store_option,
+    FOLDER,
     open_store,
     progress_bar,
     reports_errors,
-    store_option,
-    tell,
+    show_progress,
+    store_options,
 )
+from tabon.errors import BadInputError
 from tabon.reporting.experiment import (
     Dependencies,
     Experiment,
@@ -23,21 +23,20 @@ from tabon.reporting.experiment import (
     simulated_experiment,
 )
 from tabon.reporting.experiment.evaluation import metrics_of
-from tabon.reporting.experiment.files import plan_of, tables_of, write_report
+from tabon.reporting.experiment.files import plan_of, read_whole_results, tables_of, write_report
 from tabon.reporting.experiment.plan import RunPlan
-from tabon.reporting.tables import render
+from tabon.reporting.tables import FORMS, merge_results, render
 
 
 @click.command("reproduce")
 @click.argument("experiment", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Default: EXPERIMENT/output, or reproduction.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be measured, and stop.")
-@store_option
-@no_store_option
+@store_options
 @reports_errors
 def reproduce_command(
     experiment: Path | None, out: Path | None, *, dry_run: bool, store: Path | None, no_store: bool
@@ -61,7 +60,7 @@ def reproduce_command(
             write_drafts=None if plan.cohort.patients else partial(generate_drafts, plan, folder),
             store=open_store(store, no_store=no_store),
             progress=progress,
-            on_progress=tell,
+            on_progress=show_progress,
         )
         results = reproduce(plan, folder, dependencies)
     files = write_report(results, folder)
@@ -73,11 +72,8 @@ def reproduce_command(
 
 def generate_drafts(plan: Experiment, out: Path, run: RunPlan, queries: Path) -> None:
     """Write the drafts that the journal lacks, then the queries, through the commands that do so."""
-    context, journal, cohort = (
-        click.get_current_context(),
-        out / "drafts.jsonl",
-        plan.root / plan.cohort.folder,
-    )
+    context, journal = click.get_current_context(), out / "drafts.jsonl"
+    cohort = plan.root / plan.cohort.folder
     shared = {"cohort": cohort, "samples": plan.drafts.samples, "split": plan.cohort.split}
     context.invoke(
         generate,
@@ -95,3 +91,34 @@ def generate_drafts(plan: Experiment, out: Path, run: RunPlan, queries: Path) ->
         command=run.command or None,
     )
     context.invoke(drafts, **shared, journal=journal, model=run.model, prompt=run.prompt, out=queries)
+
+
+@click.command("table")
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(tuple(FORMS)), default="markdown", show_default=True)
+@click.option("--only", help="Print only the tables whose label holds this, such as avg-findings.")
+@click.option(
+    "--out",
+    type=FOLDER,
+    help="Write all tables in all forms, the pictures and report.html to this folder instead.",
+)
+@reports_errors
+def table(results: tuple[Path, ...], form: str, only: str | None, out: Path | None) -> None:
+    """Make tables from stored RESULTS; nothing is measured again.
+
+    Several files are put together; scores or selectors with two signatures are
+    refused.
+    """
+    found = [read_whole_results(path) for path in results]
+    merged = merge_results(found) if len(found) > 1 else found[0]
+    if out is not None:
+        files = write_report(merged, out)
+        click.echo(f"wrote {len(files)} files, {out / 'report.html'}", err=True)
+        return
+    plan, _ = plan_of(merged)
+    shown = [each for each in tables_of(merged, plan) if only is None or only in each.label]
+    if not shown:
+        labels = ", ".join(each.label for each in tables_of(merged, plan))
+        raise BadInputError(f"no table's label holds {only!r}; there are {labels}")
+    for each in shown:
+        click.echo(render(each, form))

@@ -1,36 +1,36 @@
 """`tabon select`."""
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import click
 
 from tabon._internal.atomic_files import replacing
 from tabon.cli.shared_options import (
+    FILE,
     bank_option,
-    default_store,
-    encoder_option,
+    embedding_options,
     engine_option,
     name_of,
-    no_store_option,
+    option_group,
     reports_errors,
     search_option,
-    store_option,
+    show_progress,
+    store_path,
     takes,
-    tell,
 )
 from tabon.errors import BadInputError
 from tabon.integrations.engines import open_engine, select_parts
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES
-from tabon.method.scoring import AGGREGATES, ZERO_POLICIES, Aggregate, ZeroPolicy
+from tabon.method.scoring import AGGREGATES, ZERO_POLICIES
 from tabon.selectors import SELECTORS
-from tabon.selectors.abstention import read_calibration
+from tabon.selectors.abstention import Calibration, read_calibration
 from tabon.selectors.names import PAPER
 from tabon.selectors.scorer import AnySelector
 from tabon.selectors.setup import SelectionSettings, answer, in_batches, make_selector, may_abstain
@@ -39,7 +39,7 @@ from tabon.text.records import read_queries
 QUERIES_AT_ONCE = 256
 
 
-METHOD_OPTIONS = (
+method_options = option_group(
     click.option(
         "--selector",
         default=PAPER,
@@ -66,44 +66,12 @@ METHOD_OPTIONS = (
 )
 
 
-def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that name a selector."""
-    for option in reversed(METHOD_OPTIONS):
-        command = option(command)
-    return command
+def _calibration(calibration: Path | None = None) -> Calibration | None:
+    """Read the file that `--calibration` names."""
+    return None if calibration is None else read_calibration(calibration)
 
 
-def selection_settings(  # noqa: PLR0913  # each is an option
-    *,
-    selector: str,
-    distance: str | None,
-    aggregate: Aggregate | None,
-    neighbours: int | None,
-    zero: ZeroPolicy | None,
-    history: float,
-    allow_bank_patients: bool,
-    encoder: str | None,
-    store: Path | None,
-    no_store: bool | None = None,
-    abstain: float | None = None,
-    calibration: Path | None = None,
-    search: str | None = None,
-) -> SelectionSettings:
-    """Return what the options say of the method; without a `--no-store`, only a named store is used."""
-    return SelectionSettings(
-        selector=selector,
-        distance=distance,
-        aggregate=aggregate,
-        neighbours=neighbours,
-        zero=zero,
-        history=history,
-        allow_bank_patients=allow_bank_patients,
-        abstain=abstain,
-        calibration=None if calibration is None else read_calibration(calibration),
-        encoder=encoder,
-        search=search,
-        store=store or default_store() if no_store is False else None if no_store else store,
-    )
+takes_selection = partial(takes, store=store_path, calibration=_calibration, settings=SelectionSettings)
 
 
 @click.command()
@@ -117,7 +85,7 @@ def selection_settings(  # noqa: PLR0913  # each is an option
 )
 @click.option(
     "--calibration",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Made by `tabon calibrate`; without it the bank's own transitions calibrate (paper only).",
 )
 @click.option(
@@ -127,11 +95,9 @@ def selection_settings(  # noqa: PLR0913  # each is an option
 )
 @search_option
 @engine_option
-@encoder_option
-@store_option
-@no_store_option
+@embedding_options
 @reports_errors
-@takes(settings=selection_settings)
+@takes_selection()
 def select(
     queries: IO[bytes], bank: Path, out: Path | None, engine: str, settings: SelectionSettings
 ) -> None:
@@ -165,16 +131,14 @@ def _elsewhere(
     source = click.get_current_context().get_parameter_source("store")
     if source != click.core.ParameterSource.COMMANDLINE:
         settings = replace(settings, store=None)  # the default is a place of this machine
+    complain = partial(click.echo, err=True)
     with closing(open_engine(engine)) as where:
-        return select_parts(
-            where,
-            bank,
-            settings,
-            queries,
-            out,
-            complain=partial(click.echo, err=True),
-            progress=lambda count: tell(f"{count:,} queries"),
-        )
+        return select_parts(where, bank, settings, queries, out, complain=complain, progress=_show_count)
+
+
+def _show_count(count: int) -> None:
+    """Show how many queries are answered."""
+    show_progress(f"{count:,} queries")
 
 
 def write_selections(selector: AnySelector, lines: Iterable[bytes], out: IO[bytes]) -> int:
@@ -188,7 +152,7 @@ def write_selections(selector: AnySelector, lines: Iterable[bytes], out: IO[byte
         out.flush()
         count += answered.queries
         failures += len(answered.complaints)
-        tell(f"{count:,} queries")
+        _show_count(count)
     if count == 0:
         raise BadInputError("the file holds no queries; write one JSON object a line")
     return failures

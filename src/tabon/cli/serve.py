@@ -8,10 +8,20 @@ from typing import IO
 
 import click
 
-from tabon.cli.report import PageOptions, open_studies
-from tabon.cli.select import method_options, selection_settings
-from tabon.cli.settings import ConfiguredCommand
-from tabon.cli.shared_options import bank_option, encoder_option, reports_errors, search_option, takes
+from tabon.cli.explain import PageOptions, open_studies
+from tabon.cli.select import method_options, takes_selection
+from tabon.cli.shared_options import (
+    FILE,
+    POSITIVE,
+    ConfiguredCommand,
+    bank_option,
+    calibration_option,
+    encoder_option,
+    images_option,
+    no_bank_text_option,
+    reports_errors,
+    search_option,
+)
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
 from tabon.selectors.setup import SelectionSettings
@@ -34,6 +44,7 @@ from tabon.service.log_format import FORMATS
 from tabon.service.server import address_of
 
 LIMITS, BATCHES, ANSWERS = Limits(), BatchSettings(), AnswerSettings()
+SECONDS = click.FloatRange(min=0, min_open=True)
 HEARD = ("tabon.service", "tabon.service.gateway", "uvicorn.error")  # loggers that may speak
 log = logging.getLogger("tabon.service")
 
@@ -91,39 +102,14 @@ def _gateway(  # noqa: PLR0913  # each is an option
     )
 
 
-def _page(
-    *,
-    queries: IO[bytes] | None,
-    title: str | None,
-    images: Path | None,
-    score: str,
-    no_bank_text: bool,
-) -> PageOptions:
-    """Return what the options say of the page; those of a page that there is not are refused."""
-    for name, given in {"--images": images, "--title": title}.items():
-        if queries is None and given:
-            raise BadInputError(f"{name} belongs to the page; give --queries too")
-    return PageOptions(title=title, images=images, score=score, no_bank_text=no_bank_text)
+def _limits(max_body: int, max_drafts: int) -> Limits:
+    """Return how large a request may be."""
+    return Limits(body=max_body, drafts=max_drafts)
 
 
-def _answers(  # noqa: PLR0913  # each is an option
-    *,
-    max_body: int,
-    max_drafts: int,
-    queue: int,
-    batch: int,
-    timeout: float,
-    cache: int,
-    no_bank_text: bool,
-) -> AnswerSettings:
-    """Return what the options say of answering."""
-    return AnswerSettings(
-        limits=Limits(body=max_body, drafts=max_drafts),
-        batches=BatchSettings(queue=queue, size=batch),
-        timeout=timeout,
-        cached_sentences=cache,
-        bank_text=not no_bank_text,
-    )
+def _bank_text(*, no_bank_text: bool) -> bool:
+    """Say whether the sentences of training changes are shown."""
+    return not no_bank_text
 
 
 @click.command("serve", cls=ConfiguredCommand)
@@ -132,64 +118,45 @@ def _answers(  # noqa: PLR0913  # each is an option
 @click.option(
     "--abstain", type=float, help="Choose nothing where the pick's p is at most this, as in `tabon select`."
 )
-@click.option(
-    "--calibration",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Made by `tabon calibrate`.",
-)
+@calibration_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind; others need a token.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0: any free one."
 )
 @click.option(
     "--token-file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Holds the token that clients send as `Authorization: Bearer TOKEN`.",
 )
 @click.option(
     "--allow-host", "allowed_hosts", multiple=True, help="One more name that Host headers may have."
 )
-@click.option("--max-body", type=click.IntRange(min=1), default=LIMITS.body, show_default=True, help="Bytes.")
+@click.option("--max-body", type=POSITIVE, default=LIMITS.body, show_default=True, help="Bytes.")
+@click.option("--max-drafts", type=POSITIVE, default=LIMITS.drafts, show_default=True, help="Of one query.")
+@click.option("--queue", type=POSITIVE, default=BATCHES.queue, show_default=True, help="Requests that wait.")
 @click.option(
-    "--max-drafts", type=click.IntRange(min=1), default=LIMITS.drafts, show_default=True, help="Of one query."
-)
-@click.option(
-    "--queue",
-    type=click.IntRange(min=1),
-    default=BATCHES.queue,
-    show_default=True,
-    help="Requests that wait.",
-)
-@click.option(
-    "--batch",
-    type=click.IntRange(min=1),
-    default=BATCHES.size,
-    show_default=True,
-    help="Requests in a batch.",
+    "--batch", "size", type=POSITIVE, default=BATCHES.size, show_default=True, help="Requests in a batch."
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=SECONDS,
     default=ANSWERS.timeout,
     show_default=True,
     help="Seconds until a request is given up.",
 )
 @click.option(
     "--cache",
+    "cached_sentences",
     type=click.IntRange(min=0),
     default=ANSWERS.cached_sentences,
     show_default=True,
     help="Sentences kept in memory; not used beside --store.",
 )
-@click.option("--no-bank-text", is_flag=True, help="Show ids of training changes, not their text.")
+@no_bank_text_option
 @click.option(
     "--queries", type=click.File("rb"), help="Show the studies of this file at /, as `tabon report` does."
 )
-@click.option(
-    "--images",
-    type=click.Path(path_type=Path),
-    help="The folder that the `image` of a query is relative to.",
-)
+@images_option
 @click.option(
     "--score",
     default=DEFAULT_SCORE,
@@ -202,11 +169,7 @@ def _answers(  # noqa: PLR0913  # each is an option
     metavar="URL",
     help="Base URL of an OpenAI-compatible server; adds /v1/chat/completions, which picks the best draft.",
 )
-@click.option(
-    "--upstream-key-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Holds the upstream's key.",
-)
+@click.option("--upstream-key-file", type=FILE, help="Holds the upstream's key.")
 @click.option("--pass-key", is_flag=True, help="Send the client's Authorization header on to the upstream.")
 @click.option(
     "--allow-plain-upstream", is_flag=True, help="Let text and keys travel to another machine over http."
@@ -215,7 +178,7 @@ def _answers(  # noqa: PLR0913  # each is an option
 @click.option("--most-drafts", type=int, default=16, show_default=True, help="That one request may ask for.")
 @click.option(
     "--upstream-timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=SECONDS,
     default=120.0,
     show_default=True,
     help="Seconds for all drafts of one request.",
@@ -230,11 +193,7 @@ def _answers(  # noqa: PLR0913  # each is an option
 )
 @search_option
 @encoder_option
-@click.option(
-    "--store",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Keep sentence embeddings here between runs, instead of in memory.",
-)
+@click.option("--store", type=FILE, help="Keep sentence embeddings here between runs, instead of in memory.")
 @click.option(
     "--log-format",
     type=click.Choice(list(FORMATS)),
@@ -243,7 +202,15 @@ def _answers(  # noqa: PLR0913  # each is an option
     help="json: one object a line.",
 )
 @reports_errors
-@takes(where=_where, gateway=_gateway, page=_page, settings=selection_settings, answers=_answers)
+@takes_selection(
+    where=_where,
+    gateway=_gateway,
+    page=PageOptions,
+    limits=_limits,
+    batches=BatchSettings,
+    bank_text=_bank_text,
+    answers=AnswerSettings,
+)
 def serve_command(  # noqa: PLR0913  # each is made of options
     *,
     bank: Path,
@@ -269,6 +236,9 @@ def serve_command(  # noqa: PLR0913  # each is made of options
     or in the file of --config (max-body = 1000000). The command line beats a
     variable, a variable beats the file.
     """
+    for name, given in {"--images": page.images, "--title": page.title}.items():
+        if queries is None and given:
+            raise BadInputError(f"{name} belongs to the page; give --queries too")
     with _speaking(FORMATS[log_format]), listening(where) as sockets:
         log.info(NOTICE)
         log.info("listening on %s; who asks waits until all is loaded", address_of(sockets))

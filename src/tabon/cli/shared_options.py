@@ -1,28 +1,56 @@
-"""Options and behaviour that several commands have."""
+"""Options and behaviour that several commands have, and options that variables and a TOML file set."""
 
 import errno
 import os
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from difflib import get_close_matches
+from functools import reduce, wraps
 from inspect import signature
 from pathlib import Path
 from time import monotonic
-from typing import IO, ParamSpec, TypeVar
+from typing import IO, Any, ParamSpec, TypeVar
 
 import click
 
+from tabon._internal.typed_values import MisfitError, check_keys
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, TabonError
 from tabon.method.sentence_sets import Progress
-from tabon.metrics.store import MeasurementStore
+from tabon.metrics.protocol import MeasurementStore
 
-SECONDS_BETWEEN_LINES = 60.0  # of progress in a log; a command that is done sooner says nothing
+SECONDS_BETWEEN_LINES = 60.0  # of progress in a log; a command that is done sooner writes none
 LAST_LINE = "tabon.last_line_of_progress"  # in click's context
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+POSITIVE = click.IntRange(min=1)
+
+
+def option_group(*options: Decorator) -> Decorator:
+    """Return one decorator that adds several options, which `--help` lists in this order."""
+    return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
+
+
+def out_option(what: str) -> Decorator:
+    """Return the option that names the file to write."""
+    return click.option("--out", required=True, type=FILE, help=what)
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Read a list of names with commas between them."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+NAMES = click.types.FuncParamType(names)
+NAMES.name = "text"  # in `--help`
+
 
 bank_option = click.option(
     "--bank", required=True, type=click.Path(path_type=Path), help="A bank made by `tabon bank build`."
@@ -46,18 +74,31 @@ encoder_option = click.option(
 )
 store_option = click.option(
     "--store",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Where sentence embeddings are kept between runs. Default: the user's cache folder.",
 )
-measurements_option = click.option(
-    "--measurements",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where statistics are kept between runs. Default: the user's cache folder.",
+store_options = option_group(
+    store_option,
+    click.option("--no-store", is_flag=True, help="Keep no sentence embeddings between runs."),
 )
-no_measurements_option = click.option(
-    "--no-measurements", is_flag=True, help="Keep no statistics between runs."
+embedding_options = option_group(encoder_option, store_options)
+measurements_options = option_group(
+    click.option(
+        "--measurements",
+        type=FILE,
+        help="Where statistics are kept between runs. Default: the user's cache folder.",
+    ),
+    click.option("--no-measurements", is_flag=True, help="Keep no statistics between runs."),
 )
-no_store_option = click.option("--no-store", is_flag=True, help="Keep no sentence embeddings between runs.")
+calibration_option = click.option("--calibration", type=FILE, help="Made by `tabon calibrate`.")
+images_option = click.option(
+    "--images",
+    type=click.Path(path_type=Path),
+    help="The folder that the `image` of a query is relative to.",
+)
+no_bank_text_option = click.option(
+    "--no-bank-text", is_flag=True, help="Show ids of training changes, not their text."
+)
 
 
 def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
@@ -80,7 +121,10 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def takes(**makers: Callable[..., object]) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Give a command values that are made of its options: those that the makers name as parameters."""
+    """Give a command values that are made of its options: those that the makers name as parameters.
+
+    A value takes the place of an option of its name, for the makers after it and for the command.
+    """
 
     def decorate(command: Callable[..., R]) -> Callable[..., R]:
         own = signature(command).parameters
@@ -88,11 +132,9 @@ def takes(**makers: Callable[..., object]) -> Callable[[Callable[..., R]], Calla
 
         @wraps(command)
         def wrapped(**options: object) -> R:
-            made = {
-                name: maker(**{one: options[one] for one in needed[name] if one in options})
-                for name, maker in makers.items()
-            }
-            return command(**{name: value for name, value in {**options, **made}.items() if name in own})
+            for name, maker in makers.items():
+                options[name] = maker(**{one: options[one] for one in needed[name] if one in options})
+            return command(**{name: value for name, value in options.items() if name in own})
 
         return wrapped
 
@@ -107,7 +149,13 @@ def name_of(stream: IO[bytes]) -> str:
 
 def open_store(store: Path | None, *, no_store: bool) -> SentenceStore | None:
     """Open the sentence store that the options ask for."""
-    return None if no_store else SentenceStore(store or default_store())
+    place = store_path(store, no_store=no_store)
+    return None if place is None else SentenceStore(place)
+
+
+def store_path(store: Path | None, *, no_store: bool | None = None) -> Path | None:
+    """Return where embeddings are kept; a command without a `--no-store` uses a named store alone."""
+    return store or default_store() if no_store is False else None if no_store else store
 
 
 def open_measurements(measurements: Path | None, *, no_measurements: bool) -> MeasurementStore | None:
@@ -132,9 +180,9 @@ def default_cache() -> Path:
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Progress]:
-    """Show work on standard error: a bar where a person is watching, else a line now and then."""
+    """Show work on standard error: a bar if a person is watching, else a line now and then."""
     if not sys.stderr.isatty():
-        yield lambda done, total: tell(f"{label}: {done:,} of {total:,}")
+        yield lambda done, total: show_progress(f"{label}: {done:,} of {total:,}")
         return
     start = monotonic()
     with click.progressbar(length=0, label=label, file=sys.stderr, show_pos=True) as bar:
@@ -147,12 +195,87 @@ def progress_bar(label: str) -> Iterator[Progress]:
         yield advance
 
 
-def tell(line: str) -> None:
-    """Say how far a long piece of work is: on one line where a person is watching, else now and then."""
+def show_progress(line: str) -> None:
+    """Write how far a long piece of work is: on one line if a person is watching, else now and then."""
     if sys.stderr.isatty():
         click.echo(f"\r{line:<70}", err=True, nl=False)
         return
-    told = click.get_current_context().meta
-    if monotonic() - told.setdefault(LAST_LINE, monotonic()) >= SECONDS_BETWEEN_LINES:
-        told[LAST_LINE] = monotonic()
+    meta = click.get_current_context().meta
+    if monotonic() - meta.setdefault(LAST_LINE, monotonic()) >= SECONDS_BETWEEN_LINES:
+        meta[LAST_LINE] = monotonic()
         click.echo(line, err=True)
+
+
+class ConfiguredCommand(click.Command):
+    """A command whose options may be set by TABON_COMMAND_OPTION and by the keys of a --config file.
+
+    The command line beats a variable, a variable beats the file, and the file beats the default.
+    """
+
+    def __init__(self, *args: Any, **settings: Any) -> None:  # noqa: ANN401  # those of click
+        """Add --config, and give each option its variable."""
+        super().__init__(*args, **settings)
+        self.options = {
+            max(option.opts, key=len).lstrip("-"): option
+            for option in self.params
+            if isinstance(option, click.Option)
+        }
+        config = click.Option(
+            ["--config"],
+            type=click.Path(dir_okay=False, path_type=Path),
+            is_eager=True,
+            expose_value=False,
+            callback=self._configure,
+            help="A TOML file whose keys are names of options: port = 8765.",
+        )
+        self.params.append(config)
+        self._prefix = f"TABON_{str(self.name).upper()}_"
+        self._variables = [name.upper().replace("-", "_") for name in (*self.options, "config")]
+        for variable, option in zip(self._variables, (*self.options.values(), config), strict=True):
+            option.envvar = self._prefix + variable
+
+    @reports_errors
+    def _configure(self, context: click.Context, _: click.Parameter, path: Path | None) -> None:
+        """Refuse variables that set nothing, and let the file set defaults."""
+        for variable in os.environ:
+            rest = variable.removeprefix(self._prefix)
+            if rest != variable and rest not in self._variables:
+                close = get_close_matches(rest, self._variables, n=1)
+                hint = f"did you mean {self._prefix}{close[0]}?" if close else "see --help"
+                raise BadInputError(f"the variable {variable} names no option of tabon {self.name}; {hint}")
+        if path is None:
+            return
+        table = read_toml(path)
+        try:
+            check_keys(table, tuple(self.options), str(path))
+        except MisfitError as error:
+            raise BadInputError(str(error)) from None
+        context.default_map = {
+            str(self.options[key].name): as_typed(self.options[key], f"{path}: {key}", value)
+            for key, value in table.items()
+        }
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read ({error.strerror}); name a TOML file") from None
+    except tomllib.TOMLDecodeError as error:
+        raise BadInputError(f"{path} is not TOML ({error}); mend that line") from None
+    except (RecursionError, ValueError):  # nested too deeply, other bytes than UTF-8, a number without end
+        raise BadInputError(f"{path} is not TOML that can be read; write plain keys and values") from None
+
+
+def as_typed(option: click.Option, place: str, value: object) -> bool | str | list[str]:
+    """Return a value of a file as it would be typed behind its option, which then checks it."""
+    if option.is_flag:
+        if isinstance(value, bool):
+            return value
+        raise BadInputError(f"{place} is a flag; write true or false")
+    values = value if option.multiple and isinstance(value, list) else [value]
+    if any(isinstance(one, bool) or not isinstance(one, str | int | float) for one in values):
+        raise BadInputError(f"{place} is neither a text nor a number; write one as behind the option")
+    texts = [str(one) for one in values]
+    return texts if option.multiple else texts[0]

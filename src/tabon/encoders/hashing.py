@@ -9,13 +9,6 @@ from tabon.encoders.protocol import EncoderFingerprint, Matrix
 DIMENSION = 256
 
 
-def _slot(ngram: str) -> tuple[int, float]:
-    """Return the column and the sign of one n-gram."""
-    digest = blake2b(ngram.encode("utf-8", "replace"), digest_size=4).digest()
-    number = int.from_bytes(digest, "little")
-    return (number >> 1) % DIMENSION, 1.0 if number & 1 else -1.0
-
-
 def _row(sentence: str) -> Matrix:
     """Count words and character trigrams into signed columns; unit norm."""
     words = sentence.lower().split()
@@ -23,8 +16,9 @@ def _row(sentence: str) -> Matrix:
     row = np.zeros(DIMENSION)
     row[0] = 1e-3  # never the zero vector, whatever the text
     for ngram in [*words, *(padded[i : i + 3] for i in range(len(padded) - 2))]:
-        column, sign = _slot(ngram)
-        row[column] += sign
+        digest = blake2b(ngram.encode("utf-8", "replace"), digest_size=4).digest()
+        number = int.from_bytes(digest, "little")
+        row[(number >> 1) % DIMENSION] += 1.0 if number & 1 else -1.0
     return (row / np.linalg.norm(row)).astype(np.float32)
 
 

@@ -10,10 +10,8 @@ from typing import Any
 
 from tabon._internal.extras import require
 from tabon._internal.registry import lookup
-from tabon.encoders.custom import CustomEncoder
 from tabon.encoders.hashing import HashingEncoder
-from tabon.encoders.placement import Placement
-from tabon.encoders.protocol import Encoder, SentenceEncoder
+from tabon.encoders.protocol import CustomEncoder, Encoder, Placement, SentenceEncoder
 from tabon.errors import EncoderError, MissingWeightsError, NeedsTorchError, UnknownNameError
 
 MINILM_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
@@ -39,6 +37,10 @@ class HubModel:
     revision: str
     weights: str | None = None  # sha256 of the weights, where it is known beforehand
 
+    def wanted(self) -> dict[str, Any]:
+        """Return what is asked of the Hub: no code, no pickled or foreign weights."""
+        return {"repo_id": self.repository, "revision": self.revision, "ignore_patterns": NOT_FETCHED}
+
 
 NOT_FETCHED = ["*.py", "*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "onnx/*", "openvino/*"]
 MPNET = HubModel(
@@ -49,7 +51,7 @@ MPNET = HubModel(
 def load_encoder(spec: str | Path | SentenceEncoder) -> Encoder:
     """Load an encoder by name, folder, Hub name (`owner/model@revision`) or as an object.
 
-    Behind a question mark stands where it runs: `minilm?device=cuda&precision=float16`.
+    Where it runs follows a question mark: `minilm?device=cuda&precision=float16`.
 
     >>> load_encoder("hashing").fingerprint.dimension
     256
@@ -88,14 +90,12 @@ def load_built_in(spec: str) -> Encoder:
 
 def load_folder(folder: Path, where: Placement | None = None) -> Encoder:
     """Load a sentence-transformers folder; its name, not its path, goes into banks."""
-    name = f"folder:{folder.resolve().name}"
-    return _from_folder(folder, name, "local", where)
+    return _from_folder(folder, f"folder:{folder.resolve().name}", "local", where)
 
 
 def load_minilm(where: Placement | None = None) -> Encoder:
     """Load all-MiniLM-L6-v2 from the package that carries its weights: no network."""
-    encoder = _from_folder(minilm_folder(), "minilm", MINILM_REVISION, where)
-    return _with_known_weights(encoder, MINILM_WEIGHTS)
+    return _from_folder(minilm_folder(), "minilm", MINILM_REVISION, where, weights=MINILM_WEIGHTS)
 
 
 def minilm_folder() -> Path:
@@ -120,34 +120,44 @@ def load_hashing(where: Placement | None = None) -> Encoder:
 
 def load_from_hub(model: HubModel, *, name: str, where: Placement | None = None) -> Encoder:
     """Load a Hub model; what is in the local cache is not asked for again."""
-    folder = _snapshot(model)
-    encoder = _from_folder(folder, name, folder.name, where)
-    return encoder if model.weights is None else _with_known_weights(encoder, model.weights)
+    folder = _cached(model) or _fetched(model)
+    return _from_folder(folder, name, folder.name, where, weights=model.weights)
 
 
-def _from_folder(folder: Path, name: str, revision: str, where: Placement | None) -> Encoder:
-    """Run a model on the processor without torch, unless it, a device or a precision needs torch."""
+def _from_folder(
+    folder: Path, name: str, revision: str, where: Placement | None, *, weights: str | None = None
+) -> Encoder:
+    """Load a model and refuse weights whose sha256 is not the published one, where that is given.
+
+    It runs on the processor without torch, unless it, a device or a precision needs torch.
+    """
+    encoder: Encoder | None = None
     if where in (None, Placement()):
         from tabon.encoders.processor.encoder import ProcessorEncoder
 
         try:
-            return ProcessorEncoder(folder, name=name, revision=revision)
+            encoder = ProcessorEncoder(folder, name=name, revision=revision)
         except NeedsTorchError:
             if find_spec("sentence_transformers") is None:
                 raise
-    from tabon.encoders.torch_engine.encoder import SentenceTransformerEncoder
+    if encoder is None:
+        from tabon.encoders.torch_engine.encoder import SentenceTransformerEncoder
 
-    return SentenceTransformerEncoder(folder, name=name, revision=revision, placement=where)
+        encoder = SentenceTransformerEncoder(folder, name=name, revision=revision, placement=where)
+    if weights is not None and encoder.fingerprint.weights != weights:
+        raise EncoderError(
+            f"the weights of {name} have sha256 {encoder.fingerprint.weights[:12]}…, expected "
+            f"{weights[:12]}…; install them again"
+        )
+    return encoder
 
 
-def _snapshot(model: HubModel) -> Path:
-    """Return the local folder of a Hub model, fetching it where there is a network."""
-    if (cached := _cached(model)) is not None:
-        return cached
+def _fetched(model: HubModel) -> Path:
+    """Fetch a Hub model where there is a network, and return its local folder."""
     hub = require("huggingface_hub", extra="hub", feature="the Hugging Face Hub client")
     errors = require("huggingface_hub.errors", extra="hub", feature="the Hugging Face Hub client")
     try:
-        return Path(hub.snapshot_download(**_wanted(model)))
+        return Path(hub.snapshot_download(**model.wanted()))
     except (OSError, errors.HfHubHTTPError, errors.LocalEntryNotFoundError) as error:
         raise EncoderError(
             f"{model.repository} at revision {model.revision} is not on this machine and could not be "
@@ -161,26 +171,10 @@ def _cached(model: HubModel) -> Path | None:
     hub = require("huggingface_hub", extra="hub", feature="the Hugging Face Hub client")
     errors = require("huggingface_hub.errors", extra="hub", feature="the Hugging Face Hub client")
     try:
-        return Path(hub.snapshot_download(**_wanted(model), local_files_only=True))
+        return Path(hub.snapshot_download(**model.wanted(), local_files_only=True))
     except errors.HFValidationError:
         raise UnknownNameError(
             "encoder", model.repository, [*ENCODERS, "a folder", "owner/model@revision"]
         ) from None
     except errors.LocalEntryNotFoundError:
         return None
-
-
-def _wanted(model: HubModel) -> dict[str, Any]:
-    """Return what is asked of the Hub for a model: no code, no pickled or foreign weights."""
-    return {"repo_id": model.repository, "revision": model.revision, "ignore_patterns": NOT_FETCHED}
-
-
-def _with_known_weights(encoder: Encoder, expected: str) -> Encoder:
-    """Refuse weights whose sha256 is not the published one."""
-    found = encoder.fingerprint.weights
-    if found != expected:
-        raise EncoderError(
-            f"the weights of {encoder.fingerprint.encoder} have sha256 {found[:12]}…, expected "
-            f"{expected[:12]}…; install them again"
-        )
-    return encoder

@@ -7,7 +7,7 @@ does not cover, is refused here, whatever the installed library would do with it
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,8 +29,7 @@ def _sha256(paths: list[Path]) -> str:
     digest = sha256()
     for path in paths:
         with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
+            file_digest(file, lambda: digest)
     return digest.hexdigest()
 
 
@@ -71,13 +70,13 @@ def modules(folder: Path) -> list[Module]:
     """Return a model's modules in their order; a bare transformers folder is one without a name."""
     if not (folder / "modules.json").is_file():
         return [Module("", "")]
-    told = read_json(folder / "modules.json")
-    if not isinstance(told, list) or not all(map(_is_module, told)):
+    found = read_json(folder / "modules.json")
+    if not isinstance(found, list) or not all(map(_is_module, found)):
         raise EncoderError(
             f"modules.json in {folder.name} names a module that is not part of sentence-transformers; "
             "a model folder that brings its own code is not loaded"
         )
-    return [Module(module["type"].rpartition(".")[2], module["path"]) for module in told]
+    return [Module(module["type"].rpartition(".")[2], module["path"]) for module in found]
 
 
 def _is_module(module: object) -> bool:
@@ -105,23 +104,18 @@ def check_folder(folder: Path) -> None:
             raise EncoderError(
                 f"{folder.name} is an adapter of another model; merge both and save the result"
             )
-        if path.suffix == ".json" and path.name not in NO_CLASSES:
-            _refuse_code(folder, path)
-
-
-def _refuse_code(folder: Path, path: Path) -> None:
-    """Refuse a settings file that names a class outside of the libraries, or weights elsewhere."""
-    for key, value in _texts(read_json(path)):
-        foreign = key in CLASS_KEYS and "." in value and not value.startswith(IMPORTED_FROM)
-        if key == "auto_map" or foreign:
-            raise EncoderError(
-                f"{path.relative_to(folder)} in {folder.name} names code to run ({key}); "
-                "a model folder that brings its own code is not loaded"
-            )
-        if value.endswith(".safetensors") and not _inside(value):
-            raise EncoderError(
-                f"{path.relative_to(folder)} names weights outside of {folder.name}; copy them there"
-            )
+        settings = path.suffix == ".json" and path.name not in NO_CLASSES
+        for key, value in _texts(read_json(path)) if settings else ():
+            foreign = key in CLASS_KEYS and "." in value and not value.startswith(IMPORTED_FROM)
+            if key == "auto_map" or foreign:
+                raise EncoderError(
+                    f"{path.relative_to(folder)} in {folder.name} names code to run ({key}); "
+                    "a model folder that brings its own code is not loaded"
+                )
+            if value.endswith(".safetensors") and not _inside(value):
+                raise EncoderError(
+                    f"{path.relative_to(folder)} names weights outside of {folder.name}; copy them there"
+                )
 
 
 def _texts(value: object) -> Iterator[tuple[str, str]]:
@@ -204,7 +198,7 @@ def _quiet() -> Iterator[None]:
 def _missing_tensors(folder: Path, model: Any) -> list[str]:  # noqa: ANN401
     """Return the tensors that transformers did not find and made up; a pooler's are not used.
 
-    Where a name is not in the files as it stands, the library says whether it is there under another one.
+    If a name is not in the files, the library says whether it is there under another one.
     """
     safetensors = require("safetensors", extra="torch", feature="safetensors")
     found: list[str] = []

@@ -1,7 +1,6 @@
-"""What selections are worth: measured once, compared honestly."""
+"""How well selections do: measured once, compared honestly."""
 
-from tabon.evaluation.cases import Case, Cases, read_cases
 from tabon.evaluation.evaluate import EvaluationSettings, RunInput, evaluate
-from tabon.evaluation.picks import Picks, read_picks
+from tabon.evaluation.inputs import Case, Cases, Picks, read_cases, read_picks
 
 __all__ = ["Case", "Cases", "EvaluationSettings", "Picks", "RunInput", "evaluate", "read_cases", "read_picks"]

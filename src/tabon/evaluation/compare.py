@@ -1,8 +1,7 @@
 """Picks beside the random pick and the oracle, with intervals and tests.
 
-All from sums by patient: a resample is a row of weights, a swap a row of signs.
-The same resample and the same swap serve every run and every pick, because they
-share their patients; so differences are paired.
+All from sums by patient: a resample is a row of weights, a swap a row of signs, the same for every run
+and pick, so differences are paired (docs/decisions/evaluation-statistics.md).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,8 +11,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.evaluation.cases import Case
 from tabon.evaluation.draft_scores import Measured
+from tabon.evaluation.inputs import Case
 from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS, Cell, Number
 from tabon.evaluation.statistics import (
     bootstrap_weights,
@@ -92,7 +91,7 @@ class RunTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Worth:
-    """What the expected random pick, the oracle and the picks of some methods are worth."""
+    """The scores of the expected random pick, of the oracle and of the picks of some methods."""
 
     random: Estimate
     oracle: Estimate

@@ -1,8 +1,8 @@
-"""What a method is worth with fewer drafts (the K-curve) or other numbers of neighbours (the k-curve).
+"""How a method does with fewer drafts (K-curve), other numbers of neighbours (k-curve), or fewer picks.
 
-A draft's distance does not depend on the other drafts in the paper's methods, so
-the pick among the first K drafts is read from the distances that are there. The
-picks with fewer neighbours are read from one search at the largest number.
+A draft's distance does not depend on the other drafts in the paper's methods, so the pick among the
+first K drafts is read from the distances that are there, and the picks with fewer neighbours from one
+search at the largest number. Risk and coverage: the least plausible picks are left out.
 """
 
 import json
@@ -15,14 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tabon.errors import BadInputError
 from tabon.evaluation.compare import Chance, RunTable, compare
-from tabon.evaluation.picks import NOTHING, Picks
+from tabon.evaluation.draft_scores import STATE, Measured, eligible, measure_section, measure_states
+from tabon.evaluation.inputs import NOTHING, Case, Part, Picks
 from tabon.evaluation.results import Cell, Results
 from tabon.method.selection import WORST, SectionDistances, Selection
+from tabon.metrics.protocol import Metric
 from tabon.selectors import Selector
+from tabon.selectors.conformal import RiskCoverage, risk_coverage
 from tabon.text.records import Query
 
 CURVE_RESAMPLES = 1000
+POINTS = 10  # of a risk-coverage curve
 
 
 def candidates_curve(
@@ -126,3 +131,33 @@ def neighbour_curves(
             yield curve(
                 "k-curve", "neighbours (k)", section=section, score=score, method=method, points=points
             )
+
+
+def risk_of(picks: Picks, measured: Measured, score: str) -> RiskCoverage:
+    """Return the mean loss (1 - score) of the most plausible picks, for each tenth of the cases.
+
+    How implausible a case is, is the distance of its pick, per section; cases without a pick are left out.
+    """
+    cases, every = measured.cases, np.arange(len(measured.cases))
+    column = [each.name for each in measured.scores].index(score)
+    rows = picks.rows(cases)
+    taken = np.maximum(rows, 0)
+    totals = np.where(rows == NOTHING, np.nan, picks.distance_rows(cases)[every, taken])
+    counts = np.array([max(picks.sections.get(case.query.id, 1), 1) for case in cases])
+    distances = totals / counts  # a total over two sections is not less plausible for that
+    worth = measured.per_draft()[every, taken, column]
+    known = ~(np.isnan(distances) | np.isnan(worth))
+    if not known.any():
+        raise BadInputError("no pick has a distance and a value; give selections with distances and a score")
+    return risk_coverage(distances[known], 1.0 - worth[known], points=POINTS)
+
+
+def measured_for_risk(cases: Sequence[Case], part: Part, metric: Metric | None) -> Measured:
+    """Measure one part: a metric in a section, or state-F1 of the whole report."""
+    studies = eligible(cases, part)
+    if part != "report" and metric is not None:
+        return measure_section(metric, studies, part)
+    measured = measure_states(studies)
+    if measured is None:
+        raise BadInputError(f"{STATE} is known on simulated cohorts only; name another --score")
+    return measured

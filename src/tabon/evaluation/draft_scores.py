@@ -7,9 +7,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.evaluation.cases import PARTS, Case, Part, states
-from tabon.metrics.protocol import Metric, Pair, Score, Statistics, mean_of
-from tabon.metrics.store import MeasurementStore, Progress, measure_pairs
+from tabon.evaluation.inputs import PARTS, Case, Part, states
+from tabon.metrics.protocol import MeasurementStore, Metric, Pair, Score, Statistics, mean_of, measure_pairs
 from tabon.text.reports import SECTIONS, Section
 
 STATE = "state-f1"
@@ -18,7 +17,7 @@ STATE_SIGNATURE = "state-f1|facts:simulated"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """What every draft of every study is worth in one part."""
+    """The statistics of every draft of every study in one part."""
 
     part: Part
     cases: tuple[Case, ...]
@@ -59,11 +58,9 @@ class Measured:
         return rows
 
     def picked(self, picks: NDArray[np.intp]) -> Statistics:
-        """Return the statistics of one draft a study; -1 is worth the expected random pick."""
-        rows: Statistics = np.take_along_axis(self.statistics, np.maximum(picks, 0)[:, None, None], axis=1)[
-            :, 0
-        ]
-        return np.where((picks < 0)[:, None], self.expected(), rows)
+        """Return the statistics of one draft per study; of the expected random pick where it is -1."""
+        rows = np.take_along_axis(self.statistics, np.maximum(picks, 0)[:, None, None], axis=1)
+        return np.where((picks < 0)[:, None], self.expected(), rows[:, 0])
 
 
 def measure_section(
@@ -72,7 +69,6 @@ def measure_section(
     section: Section,
     *,
     store: MeasurementStore | None = None,
-    progress: Progress | None = None,
 ) -> Measured:
     """Measure one section of every draft of every study."""
     there = drafts_there(cases)
@@ -85,20 +81,15 @@ def measure_section(
         for case in cases
         for draft in case.query.candidates
     ]
-    rows = measure_pairs(metric, pairs, store=store, progress=progress)
+    rows = measure_pairs(metric, pairs, store=store)
     return Measured(section, tuple(cases), metric.scores, metric.signature, _spread(rows, there), there)
 
 
 def state_f1(described: Iterable[str], truth: Iterable[str]) -> float:
-    """F1 of the facts that a report describes against the true ones.
+    """Return F1 of the facts that a report describes against the true ones; facts count once.
 
-    Args:
-        described: the facts that a report states.
-        truth: the facts that hold.
-
-    Returns:
-        2 |described ∩ truth| / (|described| + |truth|), in [0, 1]; 1 when both
-        are empty (a normal report of a normal chest). Facts count once.
+    2 |described ∩ truth| / (|described| + |truth|), in [0, 1]; 1 when both
+    are empty (a normal report of a normal chest).
 
     >>> state_f1(["scoliosis"], ["scoliosis", "scoliosis: mild"])
     0.6666666666666666

@@ -9,17 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon.errors import BadInputError
-from tabon.evaluation.cases import Case, Cases
 from tabon.evaluation.compare import Chance, RunTable, compare
 from tabon.evaluation.curves import CURVE_RESAMPLES, candidates_curve
 from tabon.evaluation.draft_scores import Measured, measured_parts
-from tabon.evaluation.picks import NOTHING, Picks
+from tabon.evaluation.inputs import NOTHING, Case, Cases, Picks
 from tabon.evaluation.results import MEAN_RUN, Cell, Results, Run
-from tabon.evaluation.statistics import benjamini_hochberg, holm, patient_rows
-from tabon.metrics.protocol import Metric
-from tabon.metrics.store import MeasurementStore
-
-OnProgress = Callable[[str], None]  # a progress callback
+from tabon.evaluation.statistics import benjamini_hochberg, holm
+from tabon.metrics.protocol import MeasurementStore, Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +52,7 @@ def evaluate(
     *,
     missing: Mapping[str, str] | None = None,
     store: MeasurementStore | None = None,
-    on_progress: OnProgress = lambda _: None,
+    on_progress: Callable[[str], None] = lambda _: None,
 ) -> Results:
     """Measure every draft once and compare every method with the random pick and the oracle."""
     methods = _methods(runs)
@@ -84,7 +80,7 @@ def evaluate(
     headline = settings.headline or tuple(scores)
     return Results(
         cells=tuple(_adjusted(cells, headline, main=main)),
-        runs=tuple(_run(run) for run in runs),
+        runs=tuple(map(_run, runs)),
         scores=scores,
         missing=dict(missing or {}),
         methods=methods,
@@ -149,7 +145,7 @@ def _run(run: RunInput) -> Run:
         prompt=run.cases.fact("prompt"),
         queries=run.cases.sha256,
         studies=len(cases),
-        patients=len(set(patient_rows([case.patient for case in cases]).tolist())),
+        patients=len({case.patient for case in cases}),
         drafts=sum(len(case.query.candidates) for case in cases),
         short=run.cases.short(),
         abstained=abstained,

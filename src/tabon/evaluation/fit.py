@@ -11,8 +11,8 @@ from tabon._internal.registry import check_name
 from tabon.encoders import Encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError
-from tabon.evaluation.cases import Case
 from tabon.evaluation.draft_scores import measure_section
+from tabon.evaluation.inputs import Case
 from tabon.method.bank import TransitionBank
 from tabon.method.sentence_sets import Ids
 from tabon.method.signature import Fingerprint
@@ -54,7 +54,7 @@ class FitCheck:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lesson:
-    """A validation split as numbers: what a selector sees of every draft, and what the draft is worth."""
+    """A validation split as numbers: what a selector sees of every draft, and the draft's score."""
 
     selector: str
     target: str
@@ -116,19 +116,6 @@ class Lesson:
         return one_scale(found, parts, owner)
 
 
-def fit(  # what is fitted, on what, for what
-    selector: str,
-    bank: TransitionBank,
-    cases: Sequence[Case],
-    targets: Mapping[str, Metric],
-    *,
-    encoder: Encoder | None = None,
-    store: SentenceStore | None = None,
-) -> FittedWeights:
-    """Fit a selector so that better drafts by the target come first; the arguments are those of a lesson."""
-    return read_lesson(selector, bank, cases, targets, encoder=encoder, store=store).fit()
-
-
 def read_lesson(  # what is fitted, on what, for what
     selector: str,
     bank: TransitionBank,
@@ -138,16 +125,10 @@ def read_lesson(  # what is fitted, on what, for what
     encoder: Encoder | None = None,
     store: SentenceStore | None = None,
 ) -> Lesson:
-    """Measure what a selector sees of a validation split's drafts, and what they are worth.
+    """Measure what `fused` or `learnt` sees of a validation split's drafts, and what they score.
 
-    Args:
-        selector: `fused` (weights of its parts) or `learnt` (a directional encoder).
-        bank: the one that it will be used with.
-        cases: studies of the validation split, with references.
-        targets: the score to agree with, and the metric that measures it; several are added, each
-            in units of its own spread.
-        encoder: the one that built the bank.
-        store: embeddings on disk.
+    `targets` are the scores to agree with and the metrics that measure them; several are added, each in
+    units of its own spread. The encoder is the one that built the bank.
     """
     check_name("fitted selector", FITTED, selector)
     if len(cases) < 2:  # noqa: PLR2004
@@ -172,7 +153,12 @@ def read_lesson(  # what is fitted, on what, for what
         else:
             parts[section] = sides(batch, section)
             start[section] = np.zeros(parts[section].shape[1])
-        _check_taught(parts[section], worth[section], batch.owner, section)
+        known = ~(np.isnan(parts[section]).any(axis=1) | np.isnan(worth[section]))
+        if np.bincount(batch.owner[known], minlength=1).max(initial=0) < 2:  # noqa: PLR2004
+            raise BadInputError(
+                f"no study teaches anything about {section}: give studies with a prior, a reference and two "
+                "drafts that have it"
+            )
     return Lesson(
         selector=selector,
         target="+".join([*targets, *sorted({metric.signature for metric in targets.values()})]),
@@ -186,18 +172,8 @@ def read_lesson(  # what is fitted, on what, for what
     )
 
 
-def _check_taught(parts: Array, worth: Array, owner: Ids, section: Section) -> None:
-    """Refuse studies that teach nothing: no query has two drafts that can be told apart."""
-    known = ~(np.isnan(parts).any(axis=1) | np.isnan(worth))
-    if np.bincount(owner[known], minlength=1).max(initial=0) < 2:  # noqa: PLR2004
-        raise BadInputError(
-            f"no study teaches anything about {section}: give studies with a prior, a reference and two "
-            "drafts that have it"
-        )
-
-
 def _worth(cases: Sequence[Case], section: Section, targets: Mapping[str, Metric]) -> Array:
-    """Return what each draft is worth in one section; NaN where the reference has none."""
+    """Return each draft's score in one section; NaN where the reference has none."""
     counts = [len(case.query.candidates) for case in cases]
     total = np.zeros(sum(counts))
     silent = np.repeat([not case.has(section) for case in cases], counts)

@@ -1,17 +1,17 @@
-"""What an evaluation found, as values that are written once and tabled for ever.
+"""What an evaluation found, as values that are written once, merged and tabled.
 
 Every number of every table and picture is read from here; nothing is measured
 again. The file is JSON, the numbers are as measured (rounding is the tables').
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tabon._internal.atomic_files import replacing
-from tabon._internal.typed_values import read_typed
+from tabon._internal.typed_values import MisfitError, fitting, read_typed
 from tabon.errors import BadInputError
 
 FORMAT = "tabon-results/1"
@@ -20,6 +20,8 @@ RANDOM_SEEDS = "random-seeds"  # the paper's: the mean of seeded uniform picks
 ORACLE = "oracle"  # the best draft of each study, score by score
 REFERENCES = (RANDOM, RANDOM_SEEDS, ORACLE)  # rows that are not selectors
 MEAN_RUN = "mean"  # the unweighted mean over runs
+
+Fact = TypeVar("Fact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One number: what one method's picks are worth in one run, section and score."""
+    """One number: the score of one method's picks in one run and section."""
 
     run: str  # a name of Results.runs, or MEAN_RUN
     section: str  # "findings", "impression", or "report" for scores of the whole report
@@ -63,7 +65,7 @@ class Cell:
     p: float | None = None  # paired randomisation against random, two-sided
     holm: float | None = None  # p adjusted within the headline family
     bh: float | None = None  # p adjusted (Benjamini-Hochberg) over the whole grid
-    wins: int | None = None  # studies where the pick is worth more than the expected random one
+    wins: int | None = None  # studies where the pick scores more than the expected random one
     ties: int | None = None
     losses: int | None = None
 
@@ -110,6 +112,13 @@ class Results:
             raise BadInputError(f"facts.{name} of the results is no list; evaluate again")
         return tuple(found)
 
+    def typed_facts(self, name: str, kind: type[Fact]) -> list[Fact]:
+        """Return a fact that is a list of values of one kind; what is not whole is refused."""
+        try:
+            return [fitting(kind, record, f"facts.{name}") for record in self.listed_facts(name)]
+        except MisfitError as error:
+            raise BadInputError(f"the results are not whole ({error}); evaluate again") from None
+
     def sections(self) -> tuple[str, ...]:
         """Return the sections in the order of the cells."""
         return tuple(dict.fromkeys(cell.section for cell in self.cells))
@@ -140,3 +149,121 @@ def read_results(path: Path) -> Results:
     if not results.runs:
         raise BadInputError(f"{path} is not a whole results file (it has no runs); evaluate again")
     return results
+
+
+def merge_results(many: Sequence[Results]) -> Results:
+    """Put the methods, scores and runs of several results into one.
+
+    Nothing is measured again, so adjusted p-values do not survive, nor, if the files have different
+    runs, all of the mean over runs but value, delta and relative change. Facts stay that all files share.
+
+    Raises:
+        BadInputError: signatures, settings, the drafts of a run, or two numbers for one place differ.
+    """
+    if not many:
+        raise BadInputError("there are no results to merge; name at least one results file")
+    if len(many) == 1:
+        return many[0]
+    _check_settings([results.settings for results in many])
+    runs = _merged_runs(many)
+    same_runs = all({run.name for run in results.runs} == set(runs) for results in many)
+    cells = _merged_cells(many, keep_means=same_runs)
+    first, *others = many
+    facts = {
+        name: fact
+        for name, fact in first.facts.items()
+        if all(name in other.facts and _as_json(other.facts[name]) == _as_json(fact) for other in others)
+    }
+    scores = _union("score", "metric signatures", [results.scores for results in many])
+    methods = _union("method", "selection signatures", [results.methods for results in many])
+    merged = Results(
+        cells=tuple(cells.values()),
+        runs=tuple(runs.values()),
+        scores=scores,
+        missing={name: why for results in reversed(many) for name, why in results.missing.items()},
+        methods=methods,
+        headline=tuple(dict.fromkeys(score for results in many for score in results.headline)),
+        settings=first.settings,
+        facts=facts,
+    )
+    if len(runs) == 1 or any(cell.run == MEAN_RUN for cell in merged.cells):
+        return merged
+    return replace(merged, cells=(*merged.cells, *_mean_cells(merged)))
+
+
+def _as_json(value: object) -> str:
+    """Write a value as it is compared: a tuple is the list it is read back as."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _check_settings(many: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse settings that differ, by the name that differs."""
+    first = many[0]
+    for other in many[1:]:
+        for name in dict.fromkeys([*first, *other]):
+            there, here = (_as_json(settings.get(name)) for settings in (first, other))
+            if there != here:
+                raise BadInputError(
+                    f"the setting {name!r} is {there} in one results file and {here} in another; "
+                    "evaluate both with the same settings"
+                )
+
+
+def _union(kind: str, what: str, many: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Join signatures by name; a name with two of them is refused."""
+    union: dict[str, str] = {}
+    for signatures in many:
+        for name, signature in signatures.items():
+            if union.setdefault(name, signature) != signature:
+                raise BadInputError(
+                    f"the {kind} {name!r} has two {what}, {union[name]!r} and {signature!r}; "
+                    "numbers of both cannot stand in one table: evaluate again under one of them"
+                )
+    return union
+
+
+def _merged_runs(many: Iterable[Results]) -> dict[str, Run]:
+    """Join the runs by name; a name of two sets of drafts is refused."""
+    runs: dict[str, Run] = {}
+    for run in (run for results in many for run in results.runs):
+        known = runs.get(run.name, run)
+        if replace(known, abstained={}) != replace(run, abstained={}):
+            raise BadInputError(
+                f"the run {run.name!r} is of other drafts in one results file than in another; "
+                "evaluate both on the same queries file, or give the runs different names"
+            )
+        runs[run.name] = replace(run, abstained={**known.abstained, **run.abstained})
+    return runs
+
+
+def _merged_cells(many: Iterable[Results], *, keep_means: bool) -> dict[tuple[str, ...], Cell]:
+    """Join the cells by place; two different numbers for one place are refused."""
+    cells: dict[tuple[str, ...], Cell] = {}
+    for cell in (replace(cell, holm=None, bh=None) for results in many for cell in results.cells):
+        if cell.run == MEAN_RUN and not keep_means:
+            continue
+        place = (cell.run, cell.section, cell.method, cell.score)
+        if cells.setdefault(place, cell) != cell:
+            raise BadInputError(
+                f"{cell.score} of {cell.method} in {cell.run} ({cell.section}) differs between two "
+                "results files; evaluate again in one run"
+            )
+    return cells
+
+
+def _mean_cells(results: Results) -> Iterable[Cell]:
+    """Yield the mean over runs of each method and score that every run has a number for."""
+    places = {(c.section, c.method, c.score): None for c in results.cells}
+    by_place = {(c.run, c.section, c.method, c.score): c for c in results.cells}
+    means: dict[tuple[str, str, str], tuple[float, int]] = {}
+    for section, method, score in places:
+        found = [by_place.get((run.name, section, method, score)) for run in results.runs]
+        values = [cell.value for cell in found if cell and cell.value is not None]
+        if len(values) == len(results.runs):
+            means[section, method, score] = sum(values) / len(values), sum(cell.n for cell in found if cell)
+    for (section, method, score), (value, n) in means.items():
+        random, _ = means.get((section, RANDOM, score), (None, 0))
+        mean = Cell(run=MEAN_RUN, section=section, method=method, score=score, value=value, n=n)
+        if method != RANDOM and random is not None:
+            mean = replace(mean, delta=value - random, relative=(value - random) / random if random else None)
+        yield mean

@@ -1,8 +1,7 @@
 """Intervals and tests that respect patients, from sums of statistics.
 
-The unit is the patient: a patient's studies are resampled together and swapped
-together. Everything is a matrix product of (resamples, patients) weights with
-(patients, columns) sums, so ten thousand resamples cost about a second.
+A patient's studies are resampled and swapped together, as a matrix product of (resamples, patients)
+weights with (patients, columns) sums (docs/decisions/evaluation-statistics.md).
 """
 
 from collections.abc import Sequence

@@ -1,48 +1,107 @@
 """Drafts by the batch, through a provider's batch mode: asked once, found again by name, matched by key.
 
-A batch job may take a day, so the run must be able to die at any moment. A
-ledger beside the journal says which drafts were asked for in which job. Its
-line is on disk before a job is submitted, under a name that is chosen here and
-sent along: a job whose number was never written down is found by that name.
+A batch job may take a day, so the run must be able to die at any moment. A ledger beside the journal
+says which drafts were asked for in which job. Its line is on disk before a job is submitted, under a
+name that is sent along: a job whose number was never written down is found by that name.
 """
 
 import asyncio
-import json
+import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any
 from uuid import uuid4
 
 from tabon.errors import BadInputError, GenerationError, TryAgainError
-from tabon.generation.journal import Journal, draft_line
-from tabon.generation.ledger import DraftBatch, Ledger, Ordered
-from tabon.generation.prices import Budget
-from tabon.generation.protocol import Answer, Endpoint, Request, answer_of
-from tabon.generation.providers.failures import UNREADABLE, Provider, ask
-from tabon.generation.runner import Patience, Progress, StoppableRun, Task
+from tabon.generation.journal import (
+    NEW_FIELDS,
+    DraftKey,
+    Journal,
+    RecordFile,
+    can_be_kept,
+    draft_line,
+    record_line,
+)
+from tabon.generation.protocol import Answer, BatchProvider, Parameters, Request
+from tabon.generation.runner import Budget, Patience, Progress, StoppableRun, Task
 
-State = Literal["running", "done", "failed", "expired", "cancelled"]
 GROWTH = 1.5  # of the time between two looks at a job
-T = TypeVar("T")
 
 
-class BatchProvider(Endpoint, Protocol):
-    """A model that writes drafts by the batch."""
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A draft that was asked for in a job."""
 
-    async def submit(self, name: str, requests: Sequence[tuple[str, Request]]) -> str:
-        """Start a job under a name, one row for each (key, request); return its id."""
+    key: DraftKey
+    most: float  # dollars promised for it
 
-    async def find(self, name: str) -> str | None:
-        """Return the id of the job that was submitted under a name, if there is one."""
 
-    async def state(self, job_id: str) -> State:
-        """Return how far a job is."""
+@dataclass(slots=True)
+class DraftBatch:
+    """The drafts of one job."""
 
-    async def results(self, job_id: str) -> list[tuple[str, Answer]]:
-        """Return the finished rows by key, in any order; rows that failed are left out."""
+    name: str
+    model: str
+    source: str | None
+    drafts: dict[str, Ordered]  # by the digest of their key, which is sent along
+    at: float  # when it was written down, in seconds since 1970
+    job: str | None = None
+
+    def intent(self) -> dict[str, Any]:
+        """Return what is written down before the job is submitted."""
+        drafts = [asdict(ordered) for ordered in self.drafts.values()]
+        facts = {"name": self.name, "model": self.model, "source": self.source, "at": self.at}
+        return {"step": "intent", **facts, "drafts": drafts}
+
+
+class Ledger(RecordFile):
+    """The jobs that are open; an append-only file under the journal's crash rules."""
+
+    BEGIN = b'{"step": "'
+    FIRST = re.compile(rb'\{"step": "intent", "name": "tabon-[0-9a-f]{32}"')
+
+    def __init__(self, path: Path) -> None:
+        """Open or create a ledger and read which jobs are open."""
+        self.open: dict[str, DraftBatch] = {}
+        super().__init__(path)
+
+    def __contains__(self, key: DraftKey) -> bool:
+        """Whether a draft is being waited for."""
+        digests = {key.digest()} | ({key.old_digest()} if key.source is None else set())
+        return any(not digests.isdisjoint(batch.drafts) for batch in self.open.values())
+
+    def __len__(self) -> int:
+        """Count the open jobs."""
+        return len(self.open)
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Write one line; when this returns it is on disk."""
+        self.append([record_line(record)])
+
+    def _remember(self, record: Mapping[str, Any]) -> None:
+        """Follow one line: an intent opens a batch, a job numbers it, an end closes it."""
+        if record["step"] == "intent":
+            by_key = dict(_ordered(draft) for draft in record["drafts"])
+            facts = record["name"], record["model"], record.get("source")
+            self.open[record["name"]] = DraftBatch(*facts, by_key, float(record["at"]))
+        elif record["step"] == "job":
+            self.open[record["name"]].job = record["job"]
+        else:
+            self.open.pop(record["name"], None)
+
+
+def _ordered(draft: Mapping[str, Any]) -> tuple[str, Ordered]:
+    """Read a draft of a batch, and the digest that it was sent under."""
+    fields = {"seed": draft.get("seed"), "source": None, **draft["key"]}
+    key = DraftKey(**fields | {"parameters": Parameters(**fields["parameters"])})
+    if not can_be_kept(key) or not 0 <= draft["most"] < inf:
+        raise ValueError("not a draft with its amount of money")
+    is_new = draft["key"].keys() >= NEW_FIELDS
+    return key.digest() if is_new else key.old_digest(), Ordered(key, float(draft["most"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +216,7 @@ class BatchRun(StoppableRun):
         self.ledger.write(batch.intent())
 
         async def submit(attempt: int) -> str:
-            """Submit; a second time only where the first did not come through."""
+            """Submit; a second time only if the first did not come through."""
             found = await self._provider.find(batch.name) if attempt > 1 else None
             return found or await self._provider.submit(batch.name, requests)
 
@@ -174,7 +233,7 @@ class BatchRun(StoppableRun):
                 wait = min(self._limits.longest_wait, wait * GROWTH)
 
     async def _look(self) -> bool:
-        """Look at each open job once; tell whether one had ended."""
+        """Look at each open job once; return whether one had ended."""
         ended = [await self._collect(batch) for batch in self._mine()]
         return any(ended)
 
@@ -215,10 +274,10 @@ class BatchRun(StoppableRun):
         self.progress.spent = self._budget.spent
         self.progress.outcomes.update(answer.outcome for answer in answers.values())
         self._count_missing(self._missing | (waiting.keys() - answers.keys()))
-        strangers = sum(key not in batch.drafts for key, _ in rows)
-        if strangers:
+        unknown = sum(key not in batch.drafts for key, _ in rows)
+        if unknown:
             raise GenerationError(
-                f"batch job {batch.job} holds {strangers} results under keys that were not asked for; the "
+                f"batch job {batch.job} holds {unknown} results under keys that were not asked for; the "
                 "others are kept. Check the job at the provider; to ask for the rest anew, remove "
                 f"{self.ledger.path}"
             )
@@ -227,44 +286,3 @@ class BatchRun(StoppableRun):
         """Remember which drafts were asked for and did not come."""
         self._missing = missing
         self.progress.failed = len(missing)
-
-
-async def call(provider: Provider, send: Callable[[], Awaitable[T]]) -> T:
-    """Make one call that returns no draft; failures are said as they are for drafts.
-
-    Raises:
-        TryAgainError: nothing came back, or nothing that can be read.
-        GenerationError: the provider refused for good.
-    """
-    got: list[T] = []
-
-    def read(result: T) -> Mapping[str, Any]:
-        """Keep what the client returned."""
-        got.append(result)
-        return {"outcome": "ok"}
-
-    await ask(provider, send, read)
-    if not got:
-        raise TryAgainError(
-            f"{provider.host} answered a batch call for {provider.model} with what cannot be read"
-        )
-    return got[0]
-
-
-def read_rows(provider: Provider, data: bytes) -> list[dict[str, Any]]:
-    """Read a file of results; one that is not whole is to be fetched again."""
-    try:
-        rows = [json.loads(line, parse_constant=str) for line in data.splitlines() if line.strip()]
-    except (ValueError, RecursionError):
-        rows = None
-    if rows is None or not all(isinstance(row, dict) for row in rows):
-        raise TryAgainError(f"a file of results for {provider.model} could not be read whole")
-    return rows
-
-
-def answer_from(body: object, read: Callable[[Any], Mapping[str, Any]]) -> Answer:
-    """Return the answer in one row; one that cannot be read was still paid for, so it is kept."""
-    try:
-        return answer_of(read(body), body)
-    except UNREADABLE:
-        return Answer(outcome="malformed", raw=body)

@@ -5,7 +5,7 @@ file is read by the tags that say how its pixels look, never by those that say
 whose they are, and a PNG or JPEG with anything beside its pixels is written anew.
 
     8-bit PNG or JPEG that fits and is bare ─▶ as it is
-    anything else ─▶ 8-bit gray ─▶ resized where it is too large ─▶ PNG
+    anything else ─▶ 8-bit gray ─▶ resized if it is too large ─▶ PNG
 """
 
 import re
@@ -67,18 +67,11 @@ _PIXEL_TAGS = (
 
 
 def encode_image(path: Path, *, max_side: int = MAX_SIDE) -> EncodedImage:
-    """Return what a model is sent of an image file.
-
-    The same file gives the same bytes each time.
+    """Return what a model is sent of an image file; the same file gives the same bytes each time.
 
     Args:
-        path: a PNG, a JPEG or a DICOM file; which one is told by its first bytes.
+        path: a PNG, a JPEG or a DICOM file; its first bytes show which.
         max_side: the longer side in pixels; larger images are made smaller.
-
-    Raises:
-        BadInputError: the file is none of these, broken, too large, has several
-            frames, or needs a decoder that is not there.
-        MissingExtraError: the extra `images` is not installed.
     """
     if max_side < 1:
         raise BadInputError(f"max_side is {max_side}; give a number of pixels")
@@ -106,11 +99,8 @@ def _check_shape(path: Path, width: int, height: int, frames: int) -> None:
         )
 
 
-# --- PNG and JPEG ----------------------------------------------------------------------
-
-
 def _encode_picture(data: bytes, path: Path, max_side: int) -> EncodedImage:
-    """Encode a PNG or a JPEG, with these two decoders alone: as it is where nothing speaks against it."""
+    """Encode a PNG or a JPEG, with these two decoders alone: as it is if nothing speaks against it."""
     operations = require("PIL.ImageOps", extra="images", feature="reading images")
     name = "Png" if data.startswith(_PNG) else "Jpeg"
     plugin = require(f"PIL.{name}ImagePlugin", extra="images", feature="reading images")
@@ -166,16 +156,22 @@ def _picture_gray(image: Any) -> Gray:  # noqa: ANN401
     return np.asarray(image, dtype=np.uint8)
 
 
-# --- DICOM -----------------------------------------------------------------------------
-
-
 def _dicom_gray(data: bytes, path: Path) -> Gray:
-    """Return a DICOM file's pixels as they are meant to be looked at, as 8-bit gray."""
+    """Return a DICOM file's pixels as they are meant to be looked at, as 8-bit gray; no other tag is read."""
     pydicom = require("pydicom", extra="images", feature="reading DICOM")
     require("PIL.Image", extra="images", feature="reading images")
     with unchecked_values(pydicom):
         with in_one_sentence(f"{path} is not a whole DICOM image; copy it again", pydicom):
-            dataset = _dicom_header(pydicom, data, path)
+            meta = pydicom.filereader.read_file_meta_info(path)
+            if str(meta.TransferSyntaxUID) == _DEFLATED:  # inflating has no limit
+                raise BadInputError(
+                    f"{path} is a deflated DICOM file; inflate it first, for instance with dcmconv"
+                )
+            dataset = pydicom.dcmread(BytesIO(data), specific_tags=list(_PIXEL_TAGS))
+            if not str(dataset.PhotometricInterpretation).startswith(("MONOCHROME", "RGB", "YBR")):
+                raise BadInputError(f"{path} is a DICOM file with a palette; convert it to gray first")
+            frames = int(dataset.get("NumberOfFrames") or 1)
+            _check_shape(path, int(dataset.Columns), int(dataset.Rows), frames)
         with in_one_sentence(f"{path} holds no pixels that can be decoded; copy it again", pydicom):
             syntax = dataset.file_meta.TransferSyntaxUID
             if syntax.is_compressed and not pydicom.pixels.get_decoder(syntax).is_available:
@@ -190,24 +186,15 @@ def _dicom_gray(data: bytes, path: Path) -> Gray:
             return _shown(pydicom, dataset, pixels)
 
 
-def _dicom_header(pydicom: Any, data: bytes, path: Path) -> Any:  # noqa: ANN401
-    """Read the tags that say how the pixels look, and none beside them."""
-    meta = pydicom.filereader.read_file_meta_info(path)
-    if str(meta.TransferSyntaxUID) == _DEFLATED:  # inflating has no limit
-        raise BadInputError(f"{path} is a deflated DICOM file; inflate it first, for instance with dcmconv")
-    dataset = pydicom.dcmread(BytesIO(data), specific_tags=list(_PIXEL_TAGS))
-    if not str(dataset.PhotometricInterpretation).startswith(("MONOCHROME", "RGB", "YBR")):
-        raise BadInputError(f"{path} is a DICOM file with a palette; convert it to gray first")
-    frames = int(dataset.get("NumberOfFrames") or 1)
-    _check_shape(path, int(dataset.Columns), int(dataset.Rows), frames)
-    return dataset
-
-
 def _shown(pydicom: Any, dataset: Any, stored: Values) -> Gray:  # noqa: ANN401
     """Apply rescale, then the first VOI table or window, then the polarity (PS3.3 C.11)."""
     if stored.ndim == 3:  # noqa: PLR2004  # rows, columns, colours
         return _picture_gray(require("PIL.Image", extra="images", feature="images").fromarray(stored))
-    padding = _padding(dataset, stored)
+    padding = np.zeros(stored.shape, dtype=bool)  # pixels outside the picture
+    if (value := dataset.get("PixelPaddingValue")) is not None:
+        limit = dataset.get("PixelPaddingRangeLimit")
+        low, high = sorted((int(value), int(value if limit is None else limit)))
+        padding = (stored >= low) & (stored <= high)
     values = pydicom.pixels.apply_modality_lut(stored, dataset)
     if dataset.get("VOILUTSequence"):
         gray = _through_table(values, dataset)
@@ -223,17 +210,6 @@ def _shown(pydicom: Any, dataset: Any, stored: Values) -> Gray:  # noqa: ANN401
     return gray
 
 
-def _padding(dataset: Any, stored: Values) -> NDArray[np.bool_]:  # noqa: ANN401
-    """Return which pixels stand outside the picture."""
-    value = dataset.get("PixelPaddingValue")
-    if value is None:
-        return np.zeros(stored.shape, dtype=bool)
-    limit = dataset.get("PixelPaddingRangeLimit")
-    ends = sorted((int(value), int(value if limit is None else limit)))
-    inside: NDArray[np.bool_] = (stored >= ends[0]) & (stored <= ends[1])
-    return inside
-
-
 def _through_table(values: Values, dataset: Any) -> Gray:  # noqa: ANN401
     """Look values up in the first VOI table.
 
@@ -247,9 +223,6 @@ def _through_table(values: Values, dataset: Any) -> Gray:  # noqa: ANN401
     table = np.asarray(entries, dtype=np.float64)
     rows = np.clip(np.rint(values).astype(np.int64) - first, 0, len(table) - 1)
     return _to_gray(table[rows], 0.0, float(2**bits - 1))
-
-
-# --- gray ------------------------------------------------------------------------------
 
 
 def _stretched(values: Values, *, without: NDArray[np.bool_] | None = None) -> Gray:
@@ -270,7 +243,7 @@ def _to_gray(values: Values, black: float, white: float) -> Gray:
 
 
 def _encode_gray(gray: Gray, max_side: int) -> EncodedImage:
-    """Write 8-bit gray as PNG, smaller where it is too large."""
+    """Write 8-bit gray as PNG, smaller if it is too large."""
     pillow = require("PIL.Image", extra="images", feature="reading images")
     height, width = gray.shape
     image = pillow.frombytes("L", (width, height), gray.tobytes())  # a new one: it has no metadata

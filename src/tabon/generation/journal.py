@@ -1,10 +1,9 @@
 """The journal of drafts: append-only, on disk before it counts, found again by key.
 
-Drafts cost money and models are retired, so the journal is the artefact. One
-line is one response, with a checksum. A last line that was cut off by a kill was
-never acknowledged and is dropped on opening; a line damaged later is an error,
-and so is a file that is no journal: neither is changed. One process writes at a
-time; a lock holds the others off.
+Drafts cost money and models are retired, so the journal is the artefact. One line is one response,
+with a checksum. A last line that was cut off by a kill was never acknowledged and is dropped on
+opening; a line damaged later is an error, and so is a file that is no journal. A lock keeps other
+writers off.
 """
 
 import fcntl
@@ -181,7 +180,7 @@ class RecordFile:
         raise NotImplementedError
 
 
-class Journal(RecordFile):
+class Journal(Kept, RecordFile):
     """An open journal: what is in it, and the end where more is written."""
 
     BEGIN = b'{"key": "'
@@ -189,27 +188,14 @@ class Journal(RecordFile):
 
     def __init__(self, path: Path) -> None:
         """Open or create a journal, drop a cut-off end, and index what is there."""
-        self._kept = Kept()
-        super().__init__(path)
-
-    def __contains__(self, key: DraftKey) -> bool:
-        """Whether this draft was generated already."""
-        return key in self._kept
-
-    def __len__(self) -> int:
-        """Count the drafts."""
-        return len(self._kept)
-
-    @property
-    def cost(self) -> float:
-        """Return what all drafts cost, in dollars."""
-        return self._kept.cost
+        Kept.__init__(self)
+        RecordFile.__init__(self, path)
 
     def _remember(self, record: Mapping[str, Any]) -> None:
         """Index one record."""
         if not _fits(record):
             raise ValueError("not the record of a draft")
-        self._kept.add(record)
+        self.add(record)
 
 
 def draft_line(key: DraftKey, answer: Answer, *, cost: float | None, time: str) -> bytes:

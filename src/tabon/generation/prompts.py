@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Literal, NamedTuple
+from typing import IO, Literal
 
 import numpy as np
 
@@ -25,19 +26,12 @@ from tabon.text.records import Transition, read_transitions
 from tabon.text.reports import Report
 
 Profile = Literal["paper", "hardened"]
-
-
-class _Source(NamedTuple):
-    file: str
-    profile: Profile
-
-
-PROMPTS: Mapping[str, _Source] = MappingProxyType(
+PROMPTS: Mapping[str, Profile] = MappingProxyType(
     {
-        "P1": _Source("p1.txt", "paper"),  # zero-shot, image only
-        "P2": _Source("p2.txt", "paper"),  # five training reports as examples
-        "P3": _Source("p3.txt", "paper"),  # the prior report as context
-        "P3-hardened": _Source("p3-hardened.txt", "hardened"),  # the prior fenced as data
+        "P1": "paper",  # zero-shot, image only
+        "P2": "paper",  # five training reports as examples
+        "P3": "paper",  # the prior report as context
+        "P3-hardened": "hardened",  # the prior fenced as data
     }
 )
 NUM_EXAMPLES = 5
@@ -72,9 +66,6 @@ class Prompt:
 def get_prompt(name: str) -> Prompt:
     """Return a prompt by its name, in capitals or not.
 
-    Raises:
-        UnknownNameError: there is no such prompt.
-
     >>> get_prompt("p3-hardened").profile
     'hardened'
     """
@@ -82,18 +73,12 @@ def get_prompt(name: str) -> Prompt:
     if name.casefold() not in known:
         raise UnknownNameError("prompt", name, PROMPTS)
     key = known[name.casefold()]
-    source = PROMPTS[key]
-    data = files("tabon.generation").joinpath("prompt_texts", source.file).read_bytes()
-    return Prompt(key, data.decode().removesuffix("\n"), sha256(data).hexdigest(), source.profile)
+    data = files("tabon.generation").joinpath("prompt_texts", f"{key.lower()}.txt").read_bytes()
+    return Prompt(key, data.decode().removesuffix("\n"), sha256(data).hexdigest(), PROMPTS[key])
 
 
 def fill(prompt: Prompt, *, prior: Report | None = None, examples: Sequence[Report] = ()) -> str:
-    """Put reports into a prompt; what the prompt does not ask for is left out.
-
-    Raises:
-        BadInputError: the prompt needs a prior and there is none, or it needs
-            five examples and there are not five.
-    """
+    """Put reports into a prompt; what the prompt does not ask for is left out."""
     if prompt.needs_prior and (prior is None or prior.is_empty):
         raise BadInputError(f"{prompt.name} shows the prior report and there is none; use P1 or P2 instead")
     if prompt.needs_examples and len(examples) != NUM_EXAMPLES:
@@ -140,18 +125,12 @@ def as_data(text: str) -> str:
 class Examples:
     """Five training reports for each query, never the query's patient's.
 
-    What is drawn follows from the seed, the query's id and the file alone, in
-    whatever order queries come. Memory holds 16 bytes a report: where its line
-    begins, and a hash of its patient. Only reports with both sections are drawn.
+    What is drawn follows from the seed, the query's id and the file alone. Memory holds 16 bytes
+    per report: where its line begins, and a hash of its patient. Reports have both sections.
     """
 
     def __init__(self, path: Path, *, seed: int) -> None:
-        """Read a training `transitions.jsonl` once, to know where its lines are.
-
-        Raises:
-            BadInputError: the file cannot be read, a line does not fit, has no
-                patient, or is of another split than train.
-        """
+        """Read a training `transitions.jsonl` once, to know where its lines are."""
         self._path, self._seed = path, seed
         starts, patients = array("Q"), array("Q")
         try:
@@ -162,31 +141,27 @@ class Examples:
                     patients.append(_patient_hash(transition.facts["patient"]))
         except OSError as error:
             raise BadInputError(f"{path} cannot be read ({error.strerror}); check it") from None
-        self._starts = np.frombuffer(starts, dtype=np.uint64) if starts else np.empty(0, np.uint64)
-        self._patients = np.frombuffer(patients, dtype=np.uint64) if patients else np.empty(0, np.uint64)
+        self._starts, self._patients = np.array(starts, np.uint64), np.array(patients, np.uint64)
 
     def __len__(self) -> int:
         """Return how many reports may be drawn."""
         return len(self._starts)
 
     def draw(self, query: str, *, patient: str) -> tuple[Report, ...]:
-        """Return the five examples of a query.
-
-        Args:
-            query: the query's id.
-            patient: whose reports are never drawn.
-
-        Raises:
-            BadInputError: fewer than five reports of other patients are there,
-                or the file changed since it was read.
-        """
+        """Return the five examples of a query, by its id; none is the patient's."""
         others = np.flatnonzero(self._patients != np.uint64(_patient_hash(patient)))
         if len(others) < NUM_EXAMPLES:
             raise BadInputError(
                 f"{self._path} has {len(others)} reports with both sections by other patients than that of "
                 f"{query!r}, {NUM_EXAMPLES} are needed; give a larger training split"
             )
-        rows = others[_distinct(self._seed, query, below=len(others))]
+        drawn: dict[int, None] = {}  # distinct places, in the order drawn
+        for attempt in count():
+            digest = sha256(json.dumps([self._seed, str(query), attempt]).encode()).digest()
+            drawn.setdefault(int.from_bytes(digest[:16]) % len(others))
+            if len(drawn) == NUM_EXAMPLES:
+                break
+        rows = others[list(drawn)]
         lines = []
         try:
             with self._path.open("rb") as stream:
@@ -198,17 +173,6 @@ class Examples:
         except OSError as error:
             raise BadInputError(f"{self._path} cannot be read ({error.strerror}); check it") from None
         return tuple(transition.current for transition in read_transitions(lines, name=str(self._path)))
-
-
-def _distinct(seed: int, query: str, *, below: int) -> list[int]:
-    """Return five distinct numbers that a seed and an id stand for, in the order drawn."""
-    drawn: dict[int, None] = {}
-    attempt = 0
-    while len(drawn) < NUM_EXAMPLES:
-        digest = sha256(json.dumps([seed, str(query), attempt]).encode()).digest()
-        drawn.setdefault(int.from_bytes(digest[:16]) % below)
-        attempt += 1
-    return list(drawn)
 
 
 def _patient_hash(patient: object) -> int:

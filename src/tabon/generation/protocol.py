@@ -1,11 +1,12 @@
 """What a generator is asked, what it answers, and how it may fail."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 Outcome = Literal["ok", "truncated", "blocked", "refused", "empty", "malformed"]
 Reach = Literal["local", "zero-retention", "any"]  # where a generator sends what it is asked
+JobState = Literal["running", "done", "failed", "expired", "cancelled"]
 MOST_TOKENS = 10_000_000  # a count beyond it is no count
 MOST_CHARACTERS = 1_000_000  # of a draft; a longer text is no report
 
@@ -81,17 +82,9 @@ def token_count(value: object) -> int | None:
 class Endpoint(Protocol):
     """Something that requests go to."""
 
-    @property
-    def model(self) -> str:
-        """Return the name it is journaled under, such as gemini:gemini-2.5-flash-lite."""
-
-    @property
-    def source(self) -> str | None:
-        """Return which server, revision or command is behind the name; None where there is only one."""
-
-    @property
-    def reach(self) -> Reach:
-        """Return where requests go; a cohort's egress policy is held against it."""
+    model: str  # the name it is journaled under, such as gemini:gemini-2.5-flash-lite
+    source: str | None  # which server, revision or command is behind the name; None if there is only one
+    reach: Reach  # where requests go; a cohort's egress policy is held against it
 
     async def close(self) -> None:
         """Let connections and processes go."""
@@ -102,3 +95,19 @@ class Generator(Endpoint, Protocol):
 
     async def generate(self, request: Request) -> Answer:
         """Write one draft; raises TryAgainError or GenerationError."""
+
+
+class BatchProvider(Endpoint, Protocol):
+    """A model that writes drafts by the batch."""
+
+    async def submit(self, name: str, requests: Sequence[tuple[str, Request]]) -> str:
+        """Start a job under a name, one row for each (key, request); return its id."""
+
+    async def find(self, name: str) -> str | None:
+        """Return the id of the job that was submitted under a name, if there is one."""
+
+    async def state(self, job_id: str) -> JobState:
+        """Return how far a job is."""
+
+    async def results(self, job_id: str) -> list[tuple[str, Answer]]:
+        """Return the finished rows by key, in any order; rows that failed are left out."""

@@ -1,6 +1,6 @@
 """From a journal's drafts and a cohort's transitions to queries.
 
-One query a transition, in the cohort's order, for one model and one prompt. A
+One query per transition, in the cohort's order, for one model and one prompt. A
 draft that cannot be used is left out and counted; the query says how many are
 missing, so that a shortfall shows in every later table.
 """
@@ -61,15 +61,11 @@ def queries_from(
 
     Args:
         transitions: objects of a cohort's `transitions.jsonl`.
-        drafts_of: the journaled drafts of a transition, of one model and prompt.
+        drafts_of: the journaled drafts of a transition; of several models or prompts they are refused.
         expected: how many drafts each should have, K; samples are 0 to K - 1.
         counts: counted into while queries are taken.
         model: what the drafts must be by; otherwise what they say.
         prompt: what the drafts must be made with; otherwise what they say.
-
-    Raises:
-        BadInputError: a study's drafts are of several models or prompts, or
-            two are the same sample.
     """
     if expected < 1:
         raise BadInputError(f"expected is {expected}; give the number of drafts of each study")
@@ -132,7 +128,7 @@ def _in_order(study: str, drafts: Sequence[Draft]) -> list[Draft]:
 
 
 def _the_one(study: str, key: str, drafts: Sequence[Draft], wanted: str | None) -> str | None:
-    """Return the model or prompt of a study's drafts; None where there are no drafts."""
+    """Return the model or prompt of a study's drafts; None if there are no drafts."""
     names = {str(draft[key]) for draft in drafts} | ({wanted} if wanted is not None else set())
     if len(names) > 1:
         several = ", ".join(sorted(names))

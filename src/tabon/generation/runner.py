@@ -6,16 +6,99 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from math import inf
+from math import inf, isfinite
 from typing import TypeVar
 
 from tabon._internal.retry import Backoff, retry
 from tabon.errors import BadInputError, GenerationError, TryAgainError
 from tabon.generation.journal import DraftKey, Journal, draft_line
-from tabon.generation.prices import Budget
 from tabon.generation.protocol import Answer, Generator, Request
 
+CHARACTERS_PER_TOKEN = 4.0
+IMAGE_TOKENS = 1100  # what a large image costs with the paper's providers, rounded up
+MILLION = 1_000_000
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars for a million tokens."""
+
+    input: float
+    output: float
+
+    def __post_init__(self) -> None:
+        """Refuse prices that would switch a spend cap off."""
+        if not all(0.0 <= dollars <= MILLION for dollars in (self.input, self.output)):
+            raise BadInputError(
+                f"the price is {self.input},{self.output}; give two numbers from 0 to {MILLION}, "
+                "dollars per million tokens"
+            )
+
+    def cost(self, answer: Answer) -> float | None:
+        """Return what an answer cost; None if the provider did not say how long it was."""
+        if answer.input_tokens is None or answer.output_tokens is None:
+            return None
+        return (answer.input_tokens * self.input + answer.output_tokens * self.output) / MILLION
+
+    def most(self, request: Request) -> float:
+        """Return the most that a request may cost, by estimate."""
+        tokens = len(request.prompt) / CHARACTERS_PER_TOKEN + (IMAGE_TOKENS if request.image else 0)
+        return (tokens * self.input + request.parameters.max_tokens * self.output) / MILLION
+
+
+FREE = Price(0.0, 0.0)
+
+
+def read_price(text: str) -> Price:
+    """Read a price given as input,output.
+
+    >>> read_price("0.10,0.40")
+    Price(input=0.1, output=0.4)
+    """
+    try:
+        given, made = map(float, text.split(","))
+    except ValueError:
+        raise BadInputError(f"--price is {text!r}; give dollars per million tokens as INPUT,OUTPUT") from None
+    return Price(given, made)
+
+
+class Budget:
+    """Money spent and promised, held under a cap."""
+
+    def __init__(self, price: Price, *, cap: float | None, spent: float = 0.0) -> None:
+        """Start from what a journal says was spent."""
+        if cap is not None and not (isfinite(cap) and cap >= 0.0):
+            raise BadInputError(f"the spend cap is {cap}; give dollars, 0 or more, or leave it out")
+        self.price, self.spent, self._cap = price, spent, cap
+        self._promised = self._dearest = 0.0
+
+    def reserve(self, request: Request) -> float | None:
+        """Promise the most that a request may cost; None if the cap would be passed.
+
+        An answer that cost more than its estimate raises all later estimates.
+        """
+        most = max(self.price.most(request), self._dearest)
+        if self._cap is not None and self.spent + self._promised + most > self._cap:
+            return None
+        self._promised += most
+        return most
+
+    def promise(self, amount: float) -> None:
+        """Count money that an earlier run promised."""
+        self._promised += amount
+
+    def settle(self, reserved: float, cost: float | None) -> float:
+        """Turn a promise into money spent; an unknown cost counts as the promise."""
+        self._promised -= reserved
+        paid = reserved if cost is None else cost
+        self.spent += paid
+        self._dearest = max(self._dearest, paid)
+        return paid
+
+    def release(self, reserved: float) -> None:
+        """Take a promise back: nothing was generated."""
+        self._promised -= reserved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +147,7 @@ class Progress:
 
 
 class StoppableRun:
-    """What every run has: its progress, a way to stop it, and calls that are made again where that helps."""
+    """What every run has: its progress, a way to stop it, and calls that are made again if that helps."""
 
     def __init__(self, patience: Patience, budget: Budget) -> None:
         """Take the limits; nothing is asked yet."""
@@ -77,7 +160,7 @@ class StoppableRun:
         self._stopping.set()
 
     async def _patiently(self, call: Callable[[int], Awaitable[T]]) -> T:
-        """Call, and call again where that helps; a provider that is away for long stops the run."""
+        """Call, and call again if that helps; a provider that is away for long stops the run."""
 
         def again(error: Exception) -> bool:
             """Say whether another attempt may help."""
@@ -104,8 +187,9 @@ class Run(StoppableRun):
         """Take the parts; nothing is asked yet."""
         super().__init__(limits, budget)
         self._generator, self._journal, self._budget, self._limits = generator, journal, budget, limits
-        self._writer = _Writer(journal)
-        self._gate = _Gate(limits.per_minute)
+        self._lines: asyncio.Queue[tuple[bytes, asyncio.Future[None]] | None] = asyncio.Queue()
+        self._gap = 0.0 if limits.per_minute is None else 60.0 / limits.per_minute
+        self._next_turn = 0.0
         self._refused = 0
         self._turn = asyncio.Lock()
 
@@ -113,12 +197,13 @@ class Run(StoppableRun):
         self, tasks: Iterator[Task], on_progress: Callable[[Progress], None] | None = None
     ) -> Progress:
         """Generate every draft that the journal lacks."""
-        writer = asyncio.create_task(self._writer.run())
+        writer = asyncio.create_task(self._write())
         try:
             work = [self._work(tasks, on_progress) for _ in range(self._limits.concurrency)]
             ends = await asyncio.gather(*work, return_exceptions=True)
         finally:
-            await self._writer.finish(writer)
+            self._lines.put_nowait(None)
+            await writer
         for failure in filter(None, ends):
             raise failure
         return self.progress
@@ -153,7 +238,11 @@ class Run(StoppableRun):
 
         async def ask(_: int) -> Answer:
             """Ask when it is this request's turn."""
-            await self._gate.enter()
+            if self._gap:
+                now = asyncio.get_running_loop().time()
+                turn = max(now, self._next_turn)
+                self._next_turn = turn + self._gap
+                await asyncio.sleep(turn - now)
             return await self._generator.generate(task.request)
 
         try:
@@ -170,68 +259,30 @@ class Run(StoppableRun):
             return
         cost = self._budget.settle(reserved, self._budget.price.cost(answer))
         time = datetime.now(UTC).isoformat(timespec="seconds")
-        await self._writer.keep(draft_line(task.key, answer, cost=cost, time=time))
+        kept = asyncio.get_running_loop().create_future()
+        self._lines.put_nowait((draft_line(task.key, answer, cost=cost, time=time), kept))
+        await kept
         self._refused = 0
         self.progress.kept += 1
         self.progress.spent = self._budget.spent
         self.progress.outcomes[answer.outcome] += 1
 
-
-class _Gate:
-    """Lets requests through at a steady rate."""
-
-    def __init__(self, per_minute: float | None) -> None:
-        """Remember the least time between two requests."""
-        self._gap = 0.0 if per_minute is None else 60.0 / per_minute
-        self._next = 0.0
-
-    async def enter(self) -> None:
-        """Wait for a turn."""
-        if self._gap == 0.0:
-            return
-        now = asyncio.get_running_loop().time()
-        turn = max(now, self._next)
-        self._next = turn + self._gap
-        await asyncio.sleep(turn - now)
-
-
-class _Writer:
-    """Writes lines that wait together with one sync, and tells each when it is on disk."""
-
-    def __init__(self, journal: Journal) -> None:
-        """Start with nothing waiting."""
-        self._journal = journal
-        self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
-        self._wake = asyncio.Event()
-        self._done = False
-
-    async def keep(self, line: bytes) -> None:
-        """Return when the line is on disk."""
-        kept = asyncio.get_running_loop().create_future()
-        self._waiting.append((line, kept))
-        self._wake.set()
-        await kept
-
-    async def run(self) -> None:
-        """Write what waits, and wake those who wait for it, until finished."""
-        while not (self._done and not self._waiting):
-            await self._wake.wait()
-            self._wake.clear()
-            batch, self._waiting = self._waiting, []
+    async def _write(self) -> None:
+        """Write lines that wait together with one sync, and wake those who wait, until None comes."""
+        batch: list[tuple[bytes, asyncio.Future[None]] | None] = []
+        while None not in batch:
+            batch = [await self._lines.get()]
+            while not self._lines.empty():
+                batch.append(self._lines.get_nowait())
+            waiting = [pair for pair in batch if pair is not None]
             failure: Exception | None = None
             try:
-                if batch:
-                    await asyncio.to_thread(self._journal.append, [line for line, _ in batch])
+                if waiting:
+                    await asyncio.to_thread(self._journal.append, [line for line, _ in waiting])
             except Exception as error:  # noqa: BLE001  # whoever waits raises it
                 failure = error
-            for kept in (kept for _, kept in batch if not kept.done()):
+            for kept in (kept for _, kept in waiting if not kept.done()):
                 if failure is None:
                     kept.set_result(None)
                 else:
                     kept.set_exception(failure)
-
-    async def finish(self, running: "asyncio.Task[None]") -> None:
-        """Write the rest and end."""
-        self._done = True
-        self._wake.set()
-        await running

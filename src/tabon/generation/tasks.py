@@ -35,17 +35,6 @@ class Asking:
 
 def check_egress(cohort: Path, generator: Endpoint) -> None:
     """Refuse to send a cohort's reports where its data set does not let them go."""
-    policy = read_cohort(cohort)["egress"]
-    if generator.reach not in ALLOWED[policy]:
-        raise BadInputError(
-            f"the cohort's egress policy is {policy!r} and {generator.model} is reached as "
-            f"{generator.reach!r}; use a local model, or, where your agreement allows it, build the cohort "
-            "with another --egress"
-        )
-
-
-def read_cohort(cohort: Path) -> Mapping[str, Any]:
-    """Return the facts that travel with a cohort."""
     try:
         facts = json.loads((cohort / "cohort.json").read_text())
     except (OSError, ValueError, RecursionError):
@@ -54,9 +43,15 @@ def read_cohort(cohort: Path) -> Mapping[str, Any]:
         raise BadInputError(
             f"{cohort} has no whole cohort.json; make it with `tabon cohort` or `tabon simulate`"
         )
-    if facts.get("egress") not in tuple(ALLOWED):
+    policy = facts.get("egress")
+    if policy not in tuple(ALLOWED):
         raise BadInputError(f"{cohort}/cohort.json names no known egress policy; build the cohort again")
-    return facts
+    if generator.reach not in ALLOWED[policy]:
+        raise BadInputError(
+            f"the cohort's egress policy is {policy!r} and {generator.model} is reached as "
+            f"{generator.reach!r}; use a local model, or, where your agreement allows it, build the cohort "
+            "with another --egress"
+        )
 
 
 def read_split(cohort: Path, split: str) -> Iterator[Mapping[str, Any]]:

@@ -42,11 +42,8 @@ def completion_text(completion: object) -> str:
     """
     if isinstance(completion, str):
         return completion
-    said = [
-        message
-        for message in _listed(completion)
-        if isinstance(message, Mapping) and message.get("role", "assistant") == "assistant"
-    ]
+    messages = [message for message in _listed(completion) if isinstance(message, Mapping)]
+    said = [message for message in messages if message.get("role", "assistant") == "assistant"]
     content = said[-1].get("content") if said else ""
     if isinstance(content, str):
         return content
@@ -89,23 +86,16 @@ class _Columns:
         patients = column(columns, self.patient, count) if known else [None] * count
         rows = []
         for row, (prior, completion, patient) in enumerate(zip(priors, completions, patients, strict=True)):
+            cells = prior if isinstance(prior, list | tuple) else () if prior is None else (prior,)
+            try:
+                reports = tuple(map(_report, cells))
+            except BadInputError as error:
+                raise BadInputError(f"row {row} of the column {self.prior!r}: {error}") from None
             draft = parse_report(self.read(completion))
-            rows.append(
-                _Asked(
-                    priors=self._priors(prior, row),
-                    draft=Report() if is_too_long(draft) else draft,  # one that never came to its end
-                    patient=None if patient is None else str(patient),  # 7 and "7" are the same
-                )
-            )
+            kept = Report() if is_too_long(draft) else draft  # one that never came to its end
+            known_as = None if patient is None else str(patient)  # 7 and "7" are the same
+            rows.append(_Asked(reports, kept, known_as))
         return rows
-
-    def _priors(self, value: object, row: int) -> tuple[Report, ...]:
-        """Read a cell of the prior column; an error names the row, never the text."""
-        values = value if isinstance(value, list | tuple) else () if value is None else (value,)
-        try:
-            return tuple(map(_report, values))
-        except BadInputError as error:
-            raise BadInputError(f"row {row} of the column {self.prior!r}: {error}") from None
 
 
 def column(columns: Mapping[str, object], name: str, count: int) -> Sequence[object]:
@@ -147,7 +137,20 @@ class DraftDistances:
         return [1.0 - total / count if count else None for total, count in pairs]
 
 
-class TransitionReward:
+class _Reward:
+    """What the rewards share: a selector, and how rows of the data set are read."""
+
+    def __init__(self, selector: Selector, columns: _Columns, name: str) -> None:
+        """Take the parts; the trainer reads `__name__`."""
+        self.selector, self._columns, self.__name__ = selector, columns, name
+
+    @property
+    def signature(self) -> str:
+        """Return the line that goes under every number this reward gives."""
+        return self.selector.signature
+
+
+class TransitionReward(_Reward):
     """How much a completion's change from the prior looks like changes in the bank, in [0, 1]."""
 
     def __init__(  # noqa: PLR0913  # each is a named setting
@@ -173,7 +176,7 @@ class TransitionReward:
             distance: the set distance of eq. 2-5.
             aggregate: `min` or `knn` (eq. 10).
             num_neighbours: the k of `knn`.
-            zero: what a draft that changes nothing is worth.
+            zero: how a draft that changes nothing is scored.
             prior: the column with the prior: a raw report, a record with "findings" and "impression",
                 or a list of these, newest last.
             patient: the column with the patient, where the data set has one.
@@ -183,7 +186,7 @@ class TransitionReward:
             read: what takes the report out of a completion.
             name: what the trainer calls the reward in its logs.
         """
-        self.selector = Selector(
+        selector = Selector(
             _opened(bank),
             distance=distance,
             aggregate=aggregate,
@@ -192,14 +195,8 @@ class TransitionReward:
             encoder=encoder,
             store=store,
         )
-        self._columns = _Columns(prior, patient, read)
+        super().__init__(selector, _Columns(prior, patient, read), name)
         self._allow_bank_patients = allow_bank_patients
-        self.__name__ = name
-
-    @property
-    def signature(self) -> str:
-        """Return the line that goes under every number this reward gives."""
-        return self.selector.signature
 
     def __call__(self, completions: Sequence[object], **columns: object) -> Rewards:
         """Return each completion's reward; None where the prior is empty or the patient is in the bank."""
@@ -226,8 +223,16 @@ class TransitionReward:
         totals, sections = np.zeros(len(drafts)), np.zeros(len(drafts), dtype=np.int64)
         if not drafts:
             return DraftDistances(totals, sections)
-        queries, order = _by_prior(priors, drafts)
-        batch = self.selector.batch(queries)
+        rows: dict[Report, list[int]] = {}  # of each distinct prior
+        for row, prior in enumerate(priors):
+            rows.setdefault(prior, []).append(row)
+        order = np.concatenate([np.asarray(group, dtype=np.int64) for group in rows.values()])
+        batch = self.selector.batch(
+            [
+                Query(id=str(number), priors=(prior,), candidates=tuple(drafts[row] for row in group))
+                for number, (prior, group) in enumerate(rows.items())
+            ]
+        )
         for section in self._counted():
             has_prior, found = batch.has_prior(section), self.selector.scorer.score(batch, section).distances
             sections[order] += has_prior
@@ -243,19 +248,7 @@ class TransitionReward:
         return self._allow_bank_patients or asked.patient not in self.selector.bank.patients
 
 
-def _by_prior(priors: Sequence[Report], drafts: Sequence[Report]) -> tuple[list[Query], Ids]:
-    """Return one query for each distinct prior, and where each of its drafts came from."""
-    rows: dict[Report, list[int]] = {}
-    for row, prior in enumerate(priors):
-        rows.setdefault(prior, []).append(row)
-    queries = [
-        Query(id=str(number), priors=(prior,), candidates=tuple(drafts[row] for row in group))
-        for number, (prior, group) in enumerate(rows.items())
-    ]
-    return queries, np.concatenate([np.asarray(group, dtype=np.int64) for group in rows.values()])
-
-
-class GroupReward:
+class GroupReward(_Reward):
     """Minus a completion's distance among the completions of the same prompt, under any selector."""
 
     def __init__(  # noqa: PLR0913  # each is a named setting
@@ -274,34 +267,18 @@ class GroupReward:
     ) -> None:
         """Refuse settings that do not fit the bank; load the encoder that built it.
 
-        Args:
-            bank: the training transitions, or the path of a bank file.
-            selector: a name of `tabon.selectors`, such as `fused` or `consensus:chamfer`.
-            prior: the column with the prior, as in `TransitionReward`; None for a data set without.
-            patient: the column with the patient, where the data set has one.
-            group: the column that says which completions belong together; where it is left out,
-                those of equal prompts. Needed where prompts hold images.
-            encoder: the one that built the bank; found by name where it is left out.
-            store: embeddings on disk.
-            allow_bank_patients: score completions of patients who are in the bank.
-            read: what takes the report out of a completion.
-            name: what the trainer calls the reward in its logs.
+        `selector` is a name of `tabon.selectors`, such as `fused` or `consensus:chamfer`; `prior` is None
+        for a data set without priors. `group` is the column that says which completions belong together:
+        by default those of equal prompts, needed if prompts hold images. For the others see
+        `TransitionReward`.
         """
-        self.selector = Selector(
-            _opened(bank),
-            selector,
-            encoder=encoder,
-            store=store,
-            allow_bank_patients=allow_bank_patients,
+        chooser = Selector(
+            _opened(bank), selector, encoder=encoder, store=store, allow_bank_patients=allow_bank_patients
         )
-        self._columns = _Columns(prior, patient, read)
+        super().__init__(
+            chooser, _Columns(prior, patient, read), f"{selector}_reward" if name is None else name
+        )
         self._group = group
-        self.__name__ = f"{selector}_reward" if name is None else name
-
-    @property
-    def signature(self) -> str:
-        """Return the line that goes under every number this reward gives."""
-        return self.selector.signature
 
     def __call__(self, completions: Sequence[object], **columns: object) -> Rewards:
         """Return minus each completion's total distance in its group; None where the selector abstains."""

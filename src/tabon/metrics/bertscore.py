@@ -1,9 +1,6 @@
-"""BERTScore: how well the tokens of two texts match in a language model's eyes.
+"""BERTScore: how well the tokens of two texts match in a language model's eyes (Zhang et al., 2020).
 
-Each token of the draft takes its nearest token of the reference, by the cosine of
-their embeddings in context, and the other way round: precision and recall are the
-means of these cosines, F1 their harmonic mean (Zhang et al., 2020). The numbers
-are those of bert-score 0.3.13 without idf, as it was on transformers 4. An empty
+The numbers are those of bert-score 0.3.13 without idf, as it was on transformers 4. An empty
 text scores 0, after rescaling too: docs/decisions/bertscore.md says why.
 """
 
@@ -20,15 +17,7 @@ from numpy.typing import NDArray
 
 from tabon._internal.extras import require
 from tabon.errors import MetricUnavailableError
-from tabon.metrics.models.bert_encoder import (
-    encode_rows,
-    load_config,
-    load_encoder,
-    load_tokenizer,
-    on_one_thread_each,
-    tokenizer_files,
-)
-from tabon.metrics.models.weights import EXTRA, digest, find_folder
+from tabon.metrics.models import bert
 from tabon.metrics.protocol import Pair, Score, Statistics, mean_of
 
 REPOSITORY = "FacebookAI/roberta-large"
@@ -96,9 +85,9 @@ class BertScore:
 
     def __init__(self, folder: Path, *, named: str, recipe: Recipe | None = None) -> None:
         """Load model and tokenizer from a folder; the layers above the one that is read are left out."""
-        config = load_config(folder)
+        config = bert.load_config(folder)
         spaced = {"add_prefix_space": True} if config.model_type in SPACE_BEFORE else {}
-        self._tokenizer = load_tokenizer(folder, **spaced)
+        self._tokenizer = bert.load_tokenizer(folder, **spaced)
         self._uncounted = [self._tokenizer.cls_token_id, self._tokenizer.sep_token_id]
         if config.is_encoder_decoder or None in self._uncounted or not hasattr(config, "num_hidden_layers"):
             raise MetricUnavailableError(
@@ -109,15 +98,11 @@ class BertScore:
         self.recipe = recipe or recipe_for(config)
         self._longest = min(self._tokenizer.model_max_length, _positions(config))
         config.num_hidden_layers = self.recipe.layer
-        self._model = load_encoder(folder, config)
-        self.signature = self._signed(folder, named)
-
-    def _signed(self, folder: Path, named: str) -> str:
-        """Write down all that changes the numbers."""
+        self._model = bert.load_encoder(folder, config)
         parts = (
             f"model:{named}",
-            f"weights:{digest(folder / WEIGHTS)}",
-            f"tokenizer:{digest(*tokenizer_files(folder))}",
+            f"weights:{bert.digest(folder / WEIGHTS)}",
+            f"tokenizer:{bert.digest(*bert.tokenizer_files(folder))}",
             f"layer:{self.recipe.layer}",
             "idf:no",
             f"rescaled:{'bert-score-0.3.13-en' if self.recipe.baseline else 'no'}",
@@ -125,7 +110,7 @@ class BertScore:
             "empty:0",
             *(f"{package}:{version(package)}" for package in ("transformers", "torch")),
         )
-        return "|".join((self.name, *parts))
+        self.signature = "|".join((self.name, *parts))
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
         """Return precision, recall and F1 of each pair; each distinct text is embedded once."""
@@ -143,7 +128,7 @@ class BertScore:
             new = list(dict.fromkeys(text for pair in part for text in pair if text not in embedded))
             embedded |= zip(new, self._embed(new), strict=True)
             couples = [(embedded[reference], embedded[candidate]) for reference, candidate in part]
-            yield from on_one_thread_each(partial(_matched, self.recipe.baseline), couples)
+            yield from bert.on_one_thread_each(partial(_matched, self.recipe.baseline), couples)
             embedded = {text: rows for text, rows in embedded.items() if last_use[text] > number}
 
     def _embed(self, texts: list[str]) -> Iterator[Embedded]:
@@ -151,7 +136,7 @@ class BertScore:
         if not texts:
             return
         ids = self._tokenizer(texts, truncation=True, max_length=self._longest)["input_ids"]
-        for row, vectors in zip(ids, encode_rows(ids, self._forward), strict=True):
+        for row, vectors in zip(ids, bert.encode_rows(ids, self._forward), strict=True):
             yield vectors, ~np.isin(row, self._uncounted)
 
     def _forward(self, ids: Any) -> Any:  # noqa: ANN401  # tensors, an optional import
@@ -162,13 +147,13 @@ class BertScore:
 
 def _matched(baseline: Sequence[float] | None, couple: tuple[Embedded, Embedded]) -> Statistics:
     """Match greedily; markers of beginning and end can be matched but do not count themselves."""
-    (reference, told), (candidate, said) = couple
-    if not told.any() or not said.any():
+    (reference, theirs), (candidate, ours) = couple
+    if not theirs.any() or not ours.any():
         return np.zeros(3)
-    torch = require("torch", extra=EXTRA, feature="torch")
+    torch = require("torch", extra=bert.EXTRA, feature="torch")
     cosines = (torch.from_numpy(candidate) @ torch.from_numpy(reference).T).numpy()
-    precision = float(cosines.max(axis=1)[said].mean(dtype=np.float64))
-    recall = float(cosines.max(axis=0)[told].mean(dtype=np.float64))
+    precision = float(cosines.max(axis=1)[ours].mean(dtype=np.float64))
+    recall = float(cosines.max(axis=0)[theirs].mean(dtype=np.float64))
     total = precision + recall
     raw = np.array([precision, recall, 2 * precision * recall / total if total else 0.0])
     return raw if baseline is None else rescale(raw, baseline)
@@ -191,7 +176,9 @@ def load(model: Path | None) -> BertScore:
     A local folder needs config.json, model.safetensors and the tokenizer's files.
     """
     if model is not None:
-        folder = find_folder("bertscore", REPOSITORY, (WEIGHTS, "config.json"), revision=None, model=model)
+        folder = bert.find_folder(
+            "bertscore", REPOSITORY, (WEIGHTS, "config.json"), revision=None, model=model
+        )
         return BertScore(folder, named=f"local/{folder.resolve().name}")
-    folder = find_folder("bertscore", REPOSITORY, FILES, revision=REVISION, model=None)
+    folder = bert.find_folder("bertscore", REPOSITORY, FILES, revision=REVISION, model=None)
     return BertScore(folder, named=f"{REPOSITORY}@{REVISION[:12]}")

@@ -1,16 +1,12 @@
 """CheXbert: which of 14 observations a report states, by a BERT with 14 small heads, and F1 of that.
 
-Labels as f1chexbert 0.0.2 gives them: an observation counts as there when its
-head says positive or uncertain, not when it says blank or negative. An empty
-text is labelled like any other (Smit et al., 2020).
-
+Labels as f1chexbert 0.0.2 gives them: positive and uncertain count as there (docs/decisions/chexbert.md).
 Files: chexbert.pth of StanfordAIMI/RRG_scorers, whose sha256 is checked, and the
 tokenizer and config of bert-base-uncased. Or all of them in one folder.
 """
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
@@ -20,15 +16,8 @@ import numpy as np
 
 from tabon._internal.extras import require
 from tabon.errors import BadInputError, MetricUnavailableError
-from tabon.metrics.label_f1 import STATISTICS, Labels, label_scores, label_statistics
-from tabon.metrics.models.bert_encoder import (
-    encode_rows,
-    load_config,
-    load_encoder,
-    load_tokenizer,
-    tokenizer_files,
-)
-from tabon.metrics.models.weights import EXTRA, digest, find_folder, load_tensors
+from tabon.metrics.labels import STATISTICS, Labels, label_scores, measure_labels
+from tabon.metrics.models import bert
 from tabon.metrics.protocol import Pair, Statistics
 from tabon.text.observations import OBSERVATIONS
 
@@ -45,28 +34,25 @@ CLASSES = (*[4] * 13, 2)  # "No Finding" is only there or not
 LONGEST = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
-    """Where CheXbert's parts are."""
+def find_files(model: Path | None) -> tuple[Path, Path]:
+    """Return where the weights are, and the folder of config.json and the tokenizer.
 
-    weights: Path  # chexbert.pth
-    backbone: Path  # a folder with config.json and a tokenizer
-
-
-def find_files(model: Path | None) -> Files:
-    """Return CheXbert's files: all in the folder `model`, or from the local Hub cache."""
+    All are in the folder `model`, or in the local Hub cache.
+    """
     if model is None:
-        weights = find_folder(
+        weights = bert.find_folder(
             "chexbert", REPOSITORY, (WEIGHTS,), revision=REVISION, model=None, published=PUBLISHED
         )
-        backbone = find_folder("chexbert", BACKBONE, BACKBONE_FILES, revision=BACKBONE_REVISION, model=None)
-        return Files(weights / WEIGHTS, backbone)
-    folder = find_folder("chexbert", REPOSITORY, (WEIGHTS, "config.json"), revision=None, model=model)
+        backbone = bert.find_folder(
+            "chexbert", BACKBONE, BACKBONE_FILES, revision=BACKBONE_REVISION, model=None
+        )
+        return weights / WEIGHTS, backbone
+    folder = bert.find_folder("chexbert", REPOSITORY, (WEIGHTS, "config.json"), revision=None, model=model)
     if not any((folder / name).is_file() for name in VOCABULARIES):
         raise MetricUnavailableError(
             "chexbert", f"vocab.txt is not in {folder}", f"take it from {BACKBONE} on the Hub"
         )
-    return Files(folder / WEIGHTS, folder)
+    return folder / WEIGHTS, folder
 
 
 class CheXbert:
@@ -76,26 +62,26 @@ class CheXbert:
     statistics = STATISTICS
     scores = label_scores("chexbert")
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, weights: Path, backbone: Path) -> None:
         """Load tokenizer, encoder and heads."""
-        torch = require("torch", extra=EXTRA, feature="torch")
-        config = load_config(files.backbone)
+        torch = require("torch", extra=bert.EXTRA, feature="torch")
+        config = bert.load_config(backbone)
         tensors = {
-            name.removeprefix("module."): tensor for name, tensor in load_tensors(files.weights).items()
+            name.removeprefix("module."): tensor for name, tensor in bert.load_tensors(weights).items()
         }
-        self._tokenizer = load_tokenizer(files.backbone)
+        self._tokenizer = bert.load_tokenizer(backbone)
         self._longest = min(LONGEST, int(config.max_position_embeddings))
         inner = {name[5:]: tensor for name, tensor in tensors.items() if name.startswith("bert.")}
-        self._model = load_encoder(files.weights, config, tensors=inner)
+        self._model = bert.load_encoder(weights, config, tensors=inner)
         self._heads = tuple(
-            torch.cat([_head(tensors, number, part, files.weights) for number in range(len(CLASSES))])
+            torch.cat([_head(tensors, number, part, weights) for number in range(len(CLASSES))])
             for part in ("weight", "bias")
         )
         self.signature = "|".join(
             (
                 self.name,
-                f"weights:{digest(files.weights)}",
-                f"tokenizer:{digest(*tokenizer_files(files.backbone))}",
+                f"weights:{bert.digest(weights)}",
+                f"tokenizer:{bert.digest(*bert.tokenizer_files(backbone))}",
                 "uncertain:positive",
                 f"tokens:{self._longest}",
                 "empty:labelled",
@@ -105,11 +91,10 @@ class CheXbert:
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
         """Return hits, false alarms and misses of each pair; each distinct text is labelled once."""
-        texts = [text for pair in pairs for text in (_cleaned(pair.reference), _cleaned(pair.candidate))]
-        distinct = list(dict.fromkeys(texts))
-        row = {text: number for number, text in enumerate(distinct)}
-        labels = self.label(distinct)[[row[text] for text in texts]]
-        return label_statistics(labels[0::2], labels[1::2])
+        cleaned = [
+            Pair(reference=_cleaned(pair.reference), candidate=_cleaned(pair.candidate)) for pair in pairs
+        ]
+        return measure_labels(cleaned, self.label)
 
     def label(self, texts: Sequence[str]) -> Labels:
         """Return which observations each text states, (texts, 14), in the order of OBSERVATIONS."""
@@ -117,14 +102,14 @@ class CheXbert:
             return np.zeros((0, len(OBSERVATIONS)), dtype=bool)
         cleaned = [_cleaned(text) for text in texts]
         ids = self._tokenizer(cleaned, truncation=True, max_length=self._longest)["input_ids"]
-        logits = np.stack(encode_rows(ids, self._forward))
+        logits = np.stack(bert.encode_rows(ids, self._forward))
         heads = np.split(logits, np.cumsum(CLASSES)[:-1], axis=1)
         classes = np.stack([head.argmax(axis=1) for head in heads], axis=1)
         return np.isin(classes, (POSITIVE, UNCERTAIN))
 
     def _forward(self, ids: Any) -> Any:  # noqa: ANN401  # tensors, an optional import
         """Return the logits of all heads side by side, (texts, 54)."""
-        torch = require("torch", extra=EXTRA, feature="torch")
+        torch = require("torch", extra=bert.EXTRA, feature="torch")
         return torch.nn.functional.linear(self._model(ids).last_hidden_state[:, 0], *self._heads)
 
 
@@ -143,4 +128,4 @@ def _cleaned(text: str) -> str:
 
 def load(model: Path | None) -> CheXbert:
     """Load CheXbert from the local Hub cache, or from a folder that holds all its files."""
-    return CheXbert(find_files(model))
+    return CheXbert(*find_files(model))

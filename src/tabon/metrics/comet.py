@@ -1,16 +1,12 @@
 """COMET (wmt22-comet-da): a learned score of a draft beside the reference and a source.
 
-Reports are no translations and have no source, so each draft is measured with
-three stand-ins: the reference, an empty text, the prior report. `comet` is the
-one with the reference. See docs/decisions/comet.md.
-
-The package unbabel-comet holds transformers below 5; this is its
-RegressionMetric, inference only. Rows depend on their pair alone, for the same
-reason and in the same way as in `tabon.encoders.torch_engine.encoder`.
+Reports have no source, so each draft is measured with three stand-ins: the reference (`comet`), an
+empty text, the prior report. This is unbabel-comet's RegressionMetric, inference only; rows depend
+on their pair alone. See docs/decisions/comet.md.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -24,8 +20,7 @@ from numpy.typing import NDArray
 
 from tabon._internal.extras import require
 from tabon.errors import MetricUnavailableError
-from tabon.metrics.models.bert_encoder import on_one_thread_each
-from tabon.metrics.models.weights import EXTRA, digest, find_folder, load_tensors
+from tabon.metrics.models import bert
 from tabon.metrics.protocol import Pair, Score, Statistics, mean_of
 
 if TYPE_CHECKING:
@@ -37,12 +32,8 @@ REPOSITORY, REVISION = "Unbabel/wmt22-comet-da", "2760a223ac957f30acfb18c8aa649b
 BACKBONES = MappingProxyType(  # the name in hparams.yaml: where its tokenizer and config are today
     {"xlm-roberta-large": ("FacebookAI/xlm-roberta-large", "c23d21b0620b635a76227c604d44e43a9f0ee389")}
 )
-CHECKPOINT, HPARAMS, CONFIG, TOKENIZER = (
-    "checkpoints/model.ckpt",
-    "hparams.yaml",
-    "config.json",
-    "tokenizer.json",
-)
+CHECKPOINT, HPARAMS = "checkpoints/model.ckpt", "hparams.yaml"
+CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 KNOWN: Mapping[str, tuple[object, ...]] = MappingProxyType(  # what is understood, unbabel's default first
     {
         "class_identifier": ("regression_metric",),
@@ -110,8 +101,8 @@ def read_settings(path: Path) -> Settings:
 
 
 def _read_yaml(path: Path) -> object:
-    """Read a small YAML file without aliases, with which a few lines can stand for any number; else None."""
-    yaml = require("yaml", extra=EXTRA, feature="pyyaml")
+    """Read a small YAML file without aliases, with which a few lines can mean any number; else None."""
+    yaml = require("yaml", extra=bert.EXTRA, feature="pyyaml")
     if path.stat().st_size > LARGEST_HPARAMS:
         return None
     try:
@@ -129,14 +120,6 @@ def _shown(value: object) -> str:
         value is None or isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 1 << 63)
     )
     return repr(value)[:LONGEST_VALUE] if short else type(value).__name__
-
-
-def find_backbone(folder: Path, name: str) -> Path:
-    """Return the folder of the backbone's config and tokenizer: below the model's, or in the Hub cache."""
-    beside = folder / name  # an absolute path stays one
-    repository, revision = BACKBONES.get(name, (name, None))
-    model = beside if beside.is_dir() else None
-    return find_folder("comet", repository, (CONFIG, TOKENIZER), revision=revision, model=model)
 
 
 def sparsemax(weights: "torch.Tensor") -> "torch.Tensor":
@@ -165,9 +148,17 @@ class Network:
 
     def __init__(self, tensors: "Tensors", config: Path, tokenizer: Path, settings: Settings) -> None:
         """Put the weights of a checkpoint in their places."""
-        self._torch = require("torch", extra=EXTRA, feature="torch")
+        self._torch = require("torch", extra=bert.EXTRA, feature="torch")
+        library = require("transformers", extra=bert.EXTRA, feature="transformers")
         self._settings = settings
-        self._encoder = self._load_encoder(tensors, config)
+        with self._torch.device("meta"):  # the weights are put in, not copied
+            encoder = library.XLMRobertaModel(
+                library.XLMRobertaConfig.from_json_file(str(config)), add_pooling_layer=False
+            )
+        own = {name.removeprefix(ENCODER): t for name, t in tensors.items() if name.startswith(ENCODER)}
+        used = {name: tensor.float() for name, tensor in own.items() if name not in NOT_USED}
+        encoder.load_state_dict(used, strict=True, assign=True)
+        self._encoder = encoder.eval()
         self._pad = self._encoder.config.pad_token_id
         self._gamma = tensors["layerwise_attention.gamma"].float()
         found = (re.fullmatch(r"estimator\.ff\.(\d+)\.weight", name) for name in tensors)
@@ -183,18 +174,6 @@ class Network:
         for module, weight in zip(modules, weights, strict=True):
             module.register_forward_hook(partial(self._add, weight))
 
-    def _load_encoder(self, tensors: "Tensors", config: Path) -> Any:  # noqa: ANN401  # an optional import
-        """Build XLM-R around the weights, which are not copied."""
-        library = require("transformers", extra=EXTRA, feature="transformers")
-        with self._torch.device("meta"):
-            encoder = library.XLMRobertaModel(
-                library.XLMRobertaConfig.from_json_file(str(config)), add_pooling_layer=False
-            )
-        own = {name.removeprefix(ENCODER): t for name, t in tensors.items() if name.startswith(ENCODER)}
-        used = {name: tensor.float() for name, tensor in own.items() if name not in NOT_USED}
-        encoder.load_state_dict(used, strict=True, assign=True)
-        return encoder.eval()
-
     def _add(self, weight: "torch.Tensor", _module: object, _inputs: object, output: Any) -> None:  # noqa: ANN401
         """Add one layer to the mix."""
         layer = output[0] if isinstance(output, tuple) else output
@@ -202,14 +181,13 @@ class Network:
         self._here.mix = share if self._here.mix is None else self._here.mix + share
 
     def vectors(self, texts: list[str]) -> Rows:
-        """Return one vector a text; the same bits in whatever company."""
+        """Return one vector per text; the same bits whatever else is in the batch."""
         whole = [text.encode("utf-8", "replace").decode() for text in texts]
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(whole)]
-        batches = list(batches_of_one_length([len(ids) for ids in tokens], BATCH))
+        batches = list(bert.batches_of_one_length([len(ids) for ids in tokens], lambda _: BATCH))
         rows = np.empty((len(texts), self._encoder.config.hidden_size), dtype=np.float32)
-        for batch, found in zip(
-            batches, self._side_by_side(partial(self._embed, tokens), batches), strict=True
-        ):
+        embedded = self._side_by_side(partial(self._embed, tokens), batches)
+        for batch, found in zip(batches, embedded, strict=True):
             rows[batch] = found
         return rows
 
@@ -222,7 +200,7 @@ class Network:
     def _side_by_side(self, work: Callable[[list[int]], Rows], batches: list[list[int]]) -> list[Rows]:
         """Work on batches of `BATCH`, each on one thread; a short one is filled up with its last member."""
         full = [batch + batch[-1:] * (BATCH - len(batch)) for batch in batches]
-        done = on_one_thread_each(work, full)
+        done = bert.on_one_thread_each(work, full)
         return [rows[: len(batch)] for rows, batch in zip(done, batches, strict=True)]
 
     def _embed(self, tokens: list[list[int]], batch: list[int]) -> Rows:
@@ -262,7 +240,7 @@ def _layer_weights(tensors: "Tensors", *, sparse: bool) -> "torch.Tensor":
 
 def _load_tokenizer(path: Path, max_tokens: int) -> Any:  # noqa: ANN401  # an optional import
     """Load tokenizer.json as it is; the classes of transformers 5 rebuild parts of it."""
-    library = require("tokenizers", extra=EXTRA, feature="tokenizers")
+    library = require("tokenizers", extra=bert.EXTRA, feature="tokenizers")
     try:
         tokenizer = library.Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises nothing narrower
@@ -290,7 +268,7 @@ class Comet:
         self.signature = signature
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
-        """Return a row a pair, one score a source; each distinct text is embedded once."""
+        """Return one row per pair, one score for each source; each distinct text is embedded once."""
         if not pairs:
             return np.empty((0, len(self.statistics)))
         texts = sorted(
@@ -313,12 +291,20 @@ def load(model: Path | None) -> Comet:
         MetricUnavailableError: a file is missing, or is of another kind of model.
         BadInputError: the checkpoint is damaged.
     """
-    folder = find_folder(
+    folder = bert.find_folder(
         "comet", REPOSITORY, (CHECKPOINT, HPARAMS), revision=REVISION, model=model, published=PUBLISHED
     )
     settings = read_settings(folder / HPARAMS)
-    backbone = find_backbone(folder, settings.backbone)
-    tensors = load_tensors(folder / CHECKPOINT)
+    repository, revision = BACKBONES.get(settings.backbone, (settings.backbone, None))
+    beside = folder / settings.backbone  # an absolute path stays one
+    backbone = bert.find_folder(
+        "comet",
+        repository,
+        (CONFIG, TOKENIZER),
+        revision=revision,
+        model=beside if beside.is_dir() else None,
+    )
+    tensors = bert.load_tensors(folder / CHECKPOINT)
     try:
         network = Network(tensors, backbone / CONFIG, backbone / TOKENIZER, settings)
         network.scores(network.vectors([""]), np.zeros((1, 3), dtype=np.int64))
@@ -328,21 +314,7 @@ def load(model: Path | None) -> Comet:
         ) from error
     files = {"weights": folder / CHECKPOINT, "hparams": folder / HPARAMS}
     files |= {"config": backbone / CONFIG, "tokenizer": backbone / TOKENIZER}
-    parts = ["comet", "source:reference", *(f"{kind}:{digest(path)}" for kind, path in files.items())]
+    parts = ["comet", "source:reference", *(f"{kind}:{bert.digest(path)}" for kind, path in files.items())]
     parts += [f"max-tokens:{network.max_tokens}", f"batching:{BATCH} of one length"]
     parts += [f"{package}:{version(package)}" for package in ("transformers", "tokenizers", "torch")]
     return Comet(network, "|".join(parts))
-
-
-def batches_of_one_length(lengths: list[int], size: int) -> Iterator[list[int]]:
-    """Yield positions in groups of at most `size` whose lengths are equal.
-
-    >>> list(batches_of_one_length([5, 7, 5, 5], size=2))
-    [[0, 2], [3], [1]]
-    """
-    by_length: dict[int, list[int]] = {}
-    for position, length in enumerate(lengths):
-        by_length.setdefault(length, []).append(position)
-    for _, positions in sorted(by_length.items()):
-        for start in range(0, len(positions), size):
-            yield positions[start : start + size]

@@ -11,10 +11,10 @@ from tabon.metrics.protocol import Metric
 # name: a function (model: Path | None) -> Metric; `model` is the folder that holds what must be fetched
 METRICS: Mapping[str, str] = MappingProxyType(
     {
-        "bleu": "tabon.metrics.bleu:load",
-        "rouge": "tabon.metrics.rouge:load",
+        "bleu": "tabon.metrics.overlap:load_bleu",
+        "rouge": "tabon.metrics.overlap:load_rouge",
         "meteor": "tabon.metrics.meteor:load",
-        "chrf": "tabon.metrics.chrf:load",
+        "chrf": "tabon.metrics.overlap:load_chrf",
         "bertscore": "tabon.metrics.bertscore:load",
         "comet": "tabon.metrics.comet:load",
         "radgraph": "tabon.metrics.radgraph:load",

@@ -13,7 +13,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 from zipfile import Path as ZipPath
 from zipfile import is_zipfile
@@ -33,32 +33,12 @@ REMEDY = (
 _TOKEN = re.compile(r"\w+|[^\w\s]+")  # the rule of NLTK's wordpunct_tokenize
 _MARKER = re.compile(r"\([^()]*\)$")  # an adjective's place, as in "alive(p)"
 
-# Part of speech, in NLTK's order: endings and what stands instead of them in the base form.
-ENDINGS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
-    {
-        "noun": (
-            ("s", ""),
-            ("ses", "s"),
-            ("ves", "f"),
-            ("xes", "x"),
-            ("zes", "z"),
-            ("ches", "ch"),
-            ("shes", "sh"),
-            ("men", "man"),
-            ("ies", "y"),
-        ),
-        "verb": (
-            ("s", ""),
-            ("ies", "y"),
-            ("es", "e"),
-            ("es", ""),
-            ("ed", "e"),
-            ("ed", ""),
-            ("ing", "e"),
-            ("ing", ""),
-        ),
-        "adj": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
-        "adv": (),
+ENDINGS: Mapping[str, str] = MappingProxyType(
+    {  # part of speech, in NLTK's order: endings, and what the base form has instead of them
+        "noun": "s: ses:s ves:f xes:x zes:z ches:ch shes:sh men:man ies:y",
+        "verb": "s: ies:y es:e es: ed:e ed: ing:e ing:",
+        "adj": "er: est: er:e est:e",
+        "adv": "",
     }
 )
 FILES = tuple(name for part in ENDINGS for name in (f"index.{part}", f"data.{part}", f"{part}.exc"))
@@ -93,24 +73,21 @@ class PartOfSpeech:
         for form in self._base_forms(word):
             fields = self.index[form].split()
             for offset in fields[len(fields) - int(fields[2]) :]:
-                yield from self._lemmas(offset)
+                start = int(offset)
+                synset = self.data[start : self.data.find(b"\n", start)].decode().split()
+                if synset[:1] != [offset]:  # cut, or its line ends were changed
+                    reason = f"data.{self.name} does not fit index.{self.name}"
+                    raise MetricUnavailableError("meteor", reason, REMEDY)
+                yield from (_MARKER.sub("", name) for name in synset[4 : 4 + 2 * int(synset[3], 16) : 2])
 
     def _base_forms(self, word: str) -> list[str]:
         """Return the forms in the index: the word, and its exceptions or else what its endings give."""
         if word in self.exceptions:
             forms = self.exceptions[word].split()
         else:
-            endings = (pair for pair in ENDINGS[self.name] if word.endswith(pair[0]))
-            forms = [word, *(word.removesuffix(old) + new for old, new in endings)]
+            endings = (pair.split(":") for pair in ENDINGS[self.name].split())
+            forms = [word, *(word.removesuffix(old) + new for old, new in endings if word.endswith(old))]
         return [form for form in dict.fromkeys(forms) if form in self.index]
-
-    def _lemmas(self, offset: str) -> list[str]:
-        """Return the lemmas of the synset at an offset."""
-        start = int(offset)
-        fields = self.data[start : self.data.find(b"\n", start)].decode().split()
-        if fields[:1] != [offset]:  # cut, or its line ends were changed
-            raise MetricUnavailableError("meteor", f"data.{self.name} does not fit index.{self.name}", REMEDY)
-        return [_MARKER.sub("", name) for name in fields[4 : 4 + 2 * int(fields[3], 16) : 2]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,22 +102,11 @@ class Lemma:
 
 
 @dataclass(frozen=True, slots=True)
-class Synonyms:
-    """All synonyms of a word in the form of one synset of NLTK."""
-
-    words: tuple[Lemma, ...]
-
-    def lemmas(self) -> tuple[Lemma, ...]:
-        """Return the synonyms."""
-        return self.words
-
-
-@dataclass(frozen=True, slots=True)
 class WordNet:
     """The synonyms of a WordNet; NLTK's alignment calls `synsets`, which remembers."""
 
     sha256: str  # of FILES, one after another
-    synsets: Callable[[str], list[Synonyms]] = field(repr=False)
+    synsets: Callable[[str], list[Any]] = field(repr=False)
 
 
 def read_wordnet(folder: Traversable) -> WordNet:
@@ -157,9 +123,10 @@ def read_wordnet(folder: Traversable) -> WordNet:
     ]
 
     @lru_cache(maxsize=KEPT_WORDS)
-    def synsets(word: str) -> list[Synonyms]:
+    def synsets(word: str) -> list[Any]:
         found = dict.fromkeys(name for part in parts for name in part.synonyms(word))
-        return [Synonyms(tuple(Lemma(name) for name in found if "_" not in name))]
+        lemmas = tuple(Lemma(name) for name in found if "_" not in name)
+        return [SimpleNamespace(lemmas=lambda: lemmas)]  # all synonyms as one synset of NLTK
 
     return WordNet(sha256(b"".join(files.values())).hexdigest(), synsets)
 
@@ -189,18 +156,11 @@ def find_wordnet(roots: Iterable[Path]) -> Traversable:
 
 
 @dataclass(frozen=True, slots=True)
-class Stemmer:
-    """Porter's stemmer, asked once for each word."""
-
-    stem: Callable[[str], str] = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Meteor:
     """METEOR, the mean over drafts; made by `load`."""
 
     wordnet: WordNet
-    _stemmer: Stemmer
+    _stem: Callable[[str], str] = field(repr=False)  # Porter's, asked once for each word
     _single_meteor_score: Any = field(repr=False)  # NLTK's
 
     name = "meteor"
@@ -216,10 +176,10 @@ class Meteor:
         return f"meteor|{parameters}|wordnet:{self.wordnet.sha256[:12]}|nltk:{version('nltk')}"
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
-        """Return a row a pair: the score of the draft."""
+        """Return one row per pair: the score of the draft."""
         score = partial(
             self._single_meteor_score,
-            stemmer=self._stemmer,
+            stemmer=SimpleNamespace(stem=self._stem),
             wordnet=self.wordnet,
             alpha=ALPHA,
             beta=BETA,
@@ -239,5 +199,5 @@ def load(model: Path | None = None) -> Metric:
     porter = require("nltk.stem.porter", extra="metrics", feature="METEOR")
     data = require("nltk.data", extra="metrics", feature="METEOR")
     folder = find_wordnet([model] if model else [Path(root) for root in data.path])
-    stemmer = Stemmer(lru_cache(maxsize=KEPT_WORDS)(porter.PorterStemmer().stem))
-    return Meteor(read_wordnet(folder), stemmer, scoring.single_meteor_score)
+    stem = lru_cache(maxsize=KEPT_WORDS)(porter.PorterStemmer().stem)
+    return Meteor(read_wordnet(folder), stem, scoring.single_meteor_score)

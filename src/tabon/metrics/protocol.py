@@ -3,18 +3,28 @@
 A metric looks at a draft once and returns a row of statistics. Any score of any
 set of picks is then a function of the summed rows: a mean over drafts, corpus
 BLEU, micro F1. So a selector is an index, a bootstrap resample a weighted sum.
+Every distinct pair is measured once: in a call, and with a store on this machine.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tabon._internal.blob_store import BlobStore
+
 Statistics = NDArray[np.float64]  # (..., statistics) of one metric
 Counts = NDArray[np.float64]  # (...) how many drafts are in a sum
 Values = NDArray[np.float64]
+
+BATCH = 512  # pairs that are measured and kept in one step
+KEPT_TEXTS = 256  # texts that are kept as a metric reads them; drafts of one study come together
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +69,7 @@ class Metric(Protocol):
         """Return the scores made from these statistics."""
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
-        """Return a row a pair, float64; the same row for the same pair in any company."""
+        """Return one row per pair, float64; the same row for the same pair whatever else is in the batch."""
 
 
 def divided(sums: Statistics, counts: Counts) -> Values:
@@ -80,3 +90,69 @@ def mean_of(column: int) -> Callable[[Statistics, Counts], Values]:
         return divided(sums[..., column], counts)
 
     return mean
+
+
+def measure_texts(
+    pairs: Sequence[Pair],
+    read: Callable[[str], Read],
+    row: Callable[[Read, Read], Sequence[float]],
+    width: int,
+) -> Statistics:
+    """Return `row(reference, candidate)` of each pair, (pairs, width), each text as `read` gives it."""
+    kept = lru_cache(maxsize=KEPT_TEXTS)(read)
+    rows = [row(kept(pair.reference), kept(pair.candidate)) for pair in pairs]
+    return np.array(rows, dtype=np.float64).reshape(len(pairs), width)
+
+
+class MeasurementStore:
+    """Statistics on disk, found by metric signature and texts."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create the store."""
+        self._blobs = BlobStore(path, table="statistics", what="measurement store", option="--measurements")
+
+    def read(self, metric: Metric, pairs: Sequence[Pair]) -> dict[Pair, Statistics]:
+        """Return the rows that are there, by pair."""
+        keys = {pair_key(metric.signature, pair): pair for pair in pairs}
+        size = 8 * len(metric.statistics)
+        return {
+            keys[key]: np.frombuffer(blob, dtype="<f8")
+            for key, blob in self._blobs.read(list(keys)).items()
+            if len(blob) == size
+        }
+
+    def write(self, metric: Metric, pairs: Sequence[Pair], rows: Statistics) -> None:
+        """Add rows; when this returns they are on disk."""
+        self._blobs.write(
+            (pair_key(metric.signature, pair), row.astype("<f8").tobytes())
+            for pair, row in zip(pairs, rows, strict=True)
+        )
+
+
+def pair_key(signature: str, pair: Pair) -> bytes:
+    """Return the key of one pair under one metric."""
+    parts = (signature, pair.reference, pair.candidate, pair.prior)
+    digest = sha256()
+    for part in parts:
+        text = part.encode("utf-8", "surrogatepass")
+        digest.update(len(text).to_bytes(8, "big") + text)
+    return digest.digest()
+
+
+def measure_pairs(
+    metric: Metric,
+    pairs: Sequence[Pair],
+    *,
+    store: MeasurementStore | None = None,
+) -> Statistics:
+    """Return one row per pair, (pairs, statistics); what the store has is not measured again."""
+    distinct = list(dict.fromkeys(pairs))
+    rows = store.read(metric, distinct) if store else {}
+    missing = [pair for pair in distinct if pair not in rows]
+    for start in range(0, len(missing), BATCH):
+        batch = missing[start : start + BATCH]
+        measured = metric.measure(batch)
+        if store:
+            store.write(metric, batch, measured)
+        rows.update(zip(batch, measured, strict=True))
+    return np.array([rows[pair] for pair in pairs]).reshape(len(pairs), len(metric.statistics))

@@ -1,9 +1,7 @@
-"""RadGraph F1: do draft and reference name the same entities, and relate them alike.
+"""RadGraph F1: do draft and reference name the same entities, and relate them in the same way.
 
-A report is a graph of entities; a reward is the F1 of two sets drawn from two
-graphs. Three sets are those of the package `radgraph` 0.1.18 (its levels
-simple, partial and complete), two are those of RadEval's `radgraph_radcliq`.
-Texts are lower-cased before the model reads them, so that "Lungs" is "lungs".
+A reward is the F1 of two sets drawn from the graphs of two lower-cased reports: three sets of the
+package `radgraph` 0.1.18, two of RadEval's `radgraph_radcliq` (docs/decisions/radgraph.md).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,16 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from tabon.errors import MetricUnavailableError
-from tabon.metrics.models.dygie import FILES, KINDS, Dygie, load_dygie
-from tabon.metrics.models.dygie_spans import Entity, Graph
-from tabon.metrics.models.weights import digest, find_folder
+from tabon.metrics.models.bert import digest, find_folder
+from tabon.metrics.models.dygie import FILES, KINDS, Dygie, Entity, Graph, load_dygie
 from tabon.metrics.protocol import Pair, Score, Statistics, mean_of
 
 RULES = "radgraph-0.1.18"  # the package whose words, decoding and rewards these are
 REPOSITORY, REVISION = "StanfordAIMI/RRG_scorers", "6646433b3ad83a10f6e141db76d0ece44312b236"
 ARCHIVE = f"{KINDS[0]}.tar.gz"
 ARCHIVE_SHA256 = (
-    "fadb5a3454e8996714b609e3105a07e447fa61aa88fffe966b650959475117b6"  # what it holds has no known sum
+    "fadb5a3454e8996714b609e3105a07e447fa61aa88fffe966b650959475117b6"  # its files have no known sum
 )
 USUAL_FOLDER = Path(".cache", "radgraph", "0.1.18", KINDS[0])  # where `radgraph` unpacks its default model
 STATISTICS = ("entity", "entity-relation", "bar", "averaged", "averaged-radcliq")
@@ -50,7 +47,7 @@ class RadGraph:
             "case": "lower",
             "empty": "0",
             "weights": self.weights,
-            "backbone": Path(self.model.settings.backbone).name,
+            "backbone": Path(self.model.heads.settings.backbone).name,
             "transformers": version("transformers"),
             "torch": version("torch"),
         }
@@ -62,7 +59,7 @@ class RadGraph:
         return tuple(Score(f"radgraph-{name}", mean_of(i)) for i, name in enumerate(self.statistics))
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
-        """Return the F1s of each pair; a text that stands in several pairs is read once."""
+        """Return the F1s of each pair; a text of several pairs is read once."""
         texts = {text.lower() for pair in pairs for text in (pair.reference, pair.candidate)}
         graphs: Mapping[str, Graph] = {text: self.model.graph(text) for text in sorted(texts) if text}
         rows = [

@@ -1,24 +1,18 @@
-"""F1 of the kinds of change that a draft and its reference tell of.
+"""F1 of the kinds of change (new, stable, improved, …) that a draft and its reference mention.
 
-Of each text the set of changes (new, stable, improved, worse, resolved, moved)
-is taken, and F1 of the two sets is the pair's. Two texts without any change
-have no F1: `temporal-f1` leaves such pairs out, `temporal-f1-empty-1` counts
-them as 1 (see docs/decisions/temporal-f1.md).
+Two texts without any change have no F1: `temporal-f1` leaves such pairs out, `temporal-f1-empty-1`
+counts them as 1 (see docs/decisions/temporal-f1.md).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
-import numpy as np
-
-from tabon.metrics.protocol import Counts, Metric, Pair, Score, Statistics, Values, divided
+from tabon.metrics.protocol import Counts, Metric, Pair, Score, Statistics, Values, divided, measure_texts
 from tabon.text.change_words import WORDS, Change, changes
 from tabon.text.sentences import SPLITTER
 
 F1, ELIGIBLE = 0, 1
-KEPT_TEXTS = 256  # the changes of so many texts are kept in a call; drafts of one study stand together
 
 
 def pair_row(reference: frozenset[Change], candidate: frozenset[Change]) -> tuple[float, float]:
@@ -33,13 +27,13 @@ def pair_row(reference: frozenset[Change], candidate: frozenset[Change]) -> tupl
     return (2 * len(reference & candidate) / total, 1.0) if total else (0.0, 0.0)
 
 
-def where_told(sums: Statistics, _counts: Counts) -> Values:
-    """Return mean F1 over the pairs where reference or draft tells of a change; NaN if none does."""
+def where_mentioned(sums: Statistics, _counts: Counts) -> Values:
+    """Return mean F1 over the pairs where reference or draft mentions a change; NaN if none does."""
     return divided(sums[..., F1], sums[..., ELIGIBLE])
 
 
 def empty_is_one(sums: Statistics, counts: Counts) -> Values:
-    """Return mean F1 over all pairs, 1 where neither tells of a change."""
+    """Return mean F1 over all pairs, 1 where neither mentions a change."""
     return divided(sums[..., F1] + (counts - sums[..., ELIGIBLE]), counts)
 
 
@@ -49,7 +43,7 @@ class TemporalF1:
 
     name = "temporal"
     statistics = ("f1", "eligible")
-    scores = (Score("temporal-f1", where_told), Score("temporal-f1-empty-1", empty_is_one))
+    scores = (Score("temporal-f1", where_mentioned), Score("temporal-f1-empty-1", empty_is_one))
 
     @property
     def signature(self) -> str:
@@ -57,13 +51,10 @@ class TemporalF1:
         return f"temporal|words:{WORDS.rpartition('-')[2]}|sets:kinds-of-change|splitter:{SPLITTER}"
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
-        """Return a row a pair: its F1, and whether it has one."""
-        told = lru_cache(maxsize=KEPT_TEXTS)(changes)
-        rows = [pair_row(told(pair.reference), told(pair.candidate)) for pair in pairs]
-        return np.array(rows, dtype=np.float64).reshape(len(pairs), len(self.statistics))
+        """Return one row per pair: its F1, and whether it has one."""
+        return measure_texts(pairs, changes, pair_row, len(self.statistics))
 
 
-def load(model: Path | None = None) -> Metric:
-    """Return temporal F1; it needs no files, so `model` is not looked at."""
-    del model
+def load(_model: Path | None = None) -> Metric:
+    """Return temporal F1; it needs no files."""
     return TemporalF1()

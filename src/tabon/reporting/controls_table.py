@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from tabon.errors import BadInputError
 from tabon.evaluation.controls.conditions import GROUP_NAMES, RIGHT
-from tabon.evaluation.controls.factorial import FactorialCell
-from tabon.evaluation.controls.outcomes import Outcome
+from tabon.evaluation.controls.outcomes import FactorialCell, Outcome
 from tabon.evaluation.results import REFERENCES, Number, Results
 from tabon.reporting.tables.places import DASH, name_cell, section_name
 from tabon.reporting.tables.render import Block, Heading, Table, TableCell, TableRow
@@ -15,7 +14,7 @@ KEY = (
     "right - this: what the right prior closes beyond this row, the same draws on both sides; "
     "bold where the interval leaves out 0."
 )
-LIKE_KEY = (
+LENGTH_KEY = (
     "Like length: the pick against the mean of the study's other drafts within 15 % of its words; "
     "there, right - this is what length explains."
 )
@@ -27,11 +26,10 @@ FACTORIAL_KEY = (
 
 
 def controls_table(results: Results) -> Table:
-    """Return all controls in one table: a block a condition, a row a selector."""
-    records = results.facts.get("controls")
-    if not records:
+    """Return all controls in one table: one block per condition, one row per selector."""
+    outcomes = results.typed_facts("controls", Outcome)
+    if not outcomes:
         raise BadInputError("these results hold no controls; make them with `tabon controls`")
-    outcomes = [Outcome.from_record(record) for record in records]
     places = list(dict.fromkeys((outcome.section, outcome.score) for outcome in outcomes))
     found = {(each.method, each.section, each.score): each for each in outcomes}
     blocks = []
@@ -64,7 +62,7 @@ def controls_table(results: Results) -> Table:
 
 def factorial_table(results: Results) -> Table | None:
     """Return generation × selection in one table; None where there is one generation."""
-    cells = [FactorialCell.from_record(record) for record in results.facts.get("factorial", ())]
+    cells = results.typed_facts("factorial", FactorialCell)
     if not cells:
         return None
     generations = list(dict.fromkeys(cell.generation for cell in cells))
@@ -112,7 +110,7 @@ def _notes(results: Results, outcomes: Sequence[Outcome]) -> Iterator[str]:
     plan = results.settings["controls"]
     yield KEY
     if any(outcome.group == "length" for outcome in outcomes):
-        yield LIKE_KEY
+        yield LENGTH_KEY
     yield (
         f"Seed {plan['seed']}, {plan['resamples']} resamples; another patient's prior is the mean of "
         f"{plan['shuffles']} exchanges of priors between patients."
@@ -121,9 +119,9 @@ def _notes(results: Results, outcomes: Sequence[Outcome]) -> Iterator[str]:
         f"{each.method} in {section_name(each.section)} {each.left_out}" for each in outcomes if each.left_out
     ):
         yield f"Studies left out, as the condition does not fit them: {'; '.join(fewer)}."
-    silent = {method: count for run in results.runs for method, count in run.abstained.items() if count}
-    if silent:
-        named = "; ".join(f"{method} {count}" for method, count in silent.items())
+    abstained = {method: count for run in results.runs for method, count in run.abstained.items() if count}
+    if abstained:
+        named = "; ".join(f"{method} {count}" for method, count in abstained.items())
         yield f"Abstentions, worth the expected random pick: {named}."
     for each in results.facts.get("left_out", ()):
         yield f"Not tried: {each['selector']} | {each['label']}: {each['reason'].rstrip('.')}."

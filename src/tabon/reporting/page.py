@@ -34,7 +34,7 @@ GROUPS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "paper": ("Beside the paper", "Our numbers and the printed ones, in the same places."),
     }
 )
-OPEN_TABLES = 4  # of a part; the others open when asked for
+OPEN_TABLES = 4  # of a part
 NO_PICTURES = (
     "The pictures are left out: matplotlib is not installed; add it with: pip install 'tabon[plots]'."
 )
@@ -72,15 +72,6 @@ class Fragment:
             raise UnknownNameError("table group", self.group, GROUPS)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One part of the page."""
-
-    id: str
-    heading: str
-    html: str
-
-
 def report_page(
     results: Results,
     tables: Sequence[Fragment],
@@ -89,43 +80,31 @@ def report_page(
     title: str,
     pictures: Sequence[Picture] | None = None,
 ) -> str:
-    """Return the page as HTML.
+    """Return the page as HTML, without a script; each table is shown once, under its group.
 
-    Args:
-        results: what was measured.
-        tables: finished tables; each is shown once, under its group.
-        columns: headings and the scores that are shown, in order.
-        title: the page's heading.
-        pictures: what `plots.pictures` drew; None where nothing can be drawn.
+    `columns` are headings and the scores that are shown; `pictures` are None where nothing can be drawn.
     """
-    groups = {group: _tables_part(group, tables) for group in GROUPS}
-    parts = [
+    groups = {group: (group, heading, _tables_html(group, tables)) for group, (heading, _) in GROUPS.items()}
+    parts = [  # id, heading, finished HTML
         groups.pop("headline"),
-        Part("pictures", "Pictures", _pictures_html(pictures)),
+        ("pictures", "Pictures", _pictures_html(pictures)),
         *groups.values(),
-        Part("missing", "Not measured", _missing_html(results, columns)),
-        Part("settings", "Signatures and settings", _settings_html(results, columns)),
+        ("missing", "Not measured", _missing_html(results, columns)),
+        ("settings", "Signatures and settings", _settings_html(results, columns)),
     ]
     versions = results.settings.get("versions")
     version = str(versions.get("tabon", "")) if isinstance(versions, Mapping) else ""
-    return static_page(
-        title, _opening(results, columns), parts, footer=f"Measured with tabon {escape(version)}."
-    )
-
-
-def static_page(title: str, opening: str, parts: Sequence[Part], *, footer: str) -> str:
-    """Return a page without a script; all but the title and the headings is finished HTML."""
     return PAGE.substitute(
         policy=escape(POLICY),
         title=escape(title),
         css=files("tabon.reporting").joinpath("page.css").read_text(encoding="utf-8"),
-        opening=opening,
-        links="".join(f'<li><a href="#{part.id}">{escape(part.heading)}</a></li>' for part in parts),
+        opening=_opening(results, columns),
+        links="".join(f'<li><a href="#{part}">{escape(heading)}</a></li>' for part, heading, _ in parts),
         parts="\n".join(
-            f'<section id="{part.id}"><h2>{escape(part.heading)}</h2>\n{part.html}\n</section>'
-            for part in parts
+            f'<section id="{part}"><h2>{escape(heading)}</h2>\n{html}\n</section>'
+            for part, heading, html in parts
         ),
-        footer=footer,
+        footer=f"Measured with tabon {escape(version)}.",
     )
 
 
@@ -187,7 +166,7 @@ def _runs_table(runs: Sequence[Run]) -> str:
 
 
 def _tally(results: Results, section: str, columns: Mapping[str, str]) -> str:
-    """Count the method and score pairs that are told apart from random in a section."""
+    """Count the method and score pairs of a section whose interval leaves random out."""
     ends = [
         (cell.delta_low, cell.delta_high)
         for cell in results.cells
@@ -211,16 +190,13 @@ def _tally(results: Results, section: str, columns: Mapping[str, str]) -> str:
     )
 
 
-def _tables_part(group: str, tables: Sequence[Fragment]) -> Part:
-    """Return the tables of one group."""
-    heading, how = GROUPS[group]
-    mine = [table for table in tables if table.group == group]
-    wide = [scroll(table.title, table.html) for table in mine]
-    titled = list(zip((table.title for table in mine), wide, strict=True))
+def _tables_html(group: str, tables: Sequence[Fragment]) -> str:
+    """Return the tables of one group; all but the first few open when asked for."""
+    titled = [(table.title, scroll(table.title, table.html)) for table in tables if table.group == group]
     shown = [f"<h3>{escape(title)}</h3>\n{html}" for title, html in titled[:OPEN_TABLES]]
     shown += [_shut(title, html) for title, html in titled[OPEN_TABLES:]]
     body = "\n".join(shown) or "<p>No table was made for this part.</p>"
-    return Part(group, heading, f'<p class="how">{escape(how)}</p>\n{body}')
+    return f'<p class="how">{escape(GROUPS[group][1])}</p>\n{body}'
 
 
 def _pictures_html(pictures: Sequence[Picture] | None) -> str:
@@ -231,24 +207,19 @@ def _pictures_html(pictures: Sequence[Picture] | None) -> str:
         return "<p>There is nothing to draw.</p>"
     parts = []
     for folded, group in groupby(pictures, key=lambda picture: picture.folded):
-        figures = [_figure(picture) for picture in group]
+        figures = []
+        for picture in group:  # it stays white in the dark
+            data = b64encode(picture.svg.encode()).decode()
+            found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture.svg)
+            width, height = (round(float(side) * 4 / 3) for side in found.groups()) if found else (800, 600)
+            figures.append(
+                f'<figure id="{escape(picture.name)}"><div class="scroll picture" tabindex="0">'
+                f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(picture.alt)}" '
+                f'width="{width}" height="{height}" style="max-width:{width}px"></div></figure>'
+            )
         body = "\n".join(figures)
         parts.append(_shut(f"{len(figures)} more like this", body) if folded else body)
     return "\n".join(parts)
-
-
-def _figure(picture: Picture) -> str:
-    """Return one picture with its words; it stays white in the dark."""
-    data = b64encode(picture.svg.encode()).decode()
-    found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture.svg)
-    width, height = (round(float(side) * 4 / 3) for side in found.groups()) if found else (800, 600)
-    image = (
-        f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(picture.alt)}" '
-        f'width="{width}" height="{height}" style="max-width:{width}px">'
-    )
-    return (
-        f'<figure id="{escape(picture.name)}"><div class="scroll picture" tabindex="0">{image}</div></figure>'
-    )
 
 
 def _missing_html(results: Results, columns: Mapping[str, str]) -> str:

@@ -2,11 +2,11 @@
 
 Nearness is measured in the whole space, on directions, as selection does (eq. 9).
 Only the drawing is flat: the two widest axes of the bank, and how much of its
-spread they hold stands beside them.
+spread they hold.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ Point = tuple[float, float]
 
 ROWS = 600  # bank transitions on a map; more would be one grey blot
 NO_SPREAD = 1e-12  # less variance than this is rounding
+RECORD = ("query", "section", "distance", "bank", "drafts", "picked", "nearest", "explained", "total")
 DIGITS = 4  # of a coordinate; finer than a pixel, coarser than what threads change
 
 
@@ -31,74 +32,41 @@ class Map2D:
     drafts: tuple[Point | None, ...]  # None: the draft has no direction of change
     nearest: tuple[int | None, ...]  # for each draft, the place in `bank` of its nearest transition
     explained: Point  # share of the shown bank's variance on each axis
-    total: int  # transitions in the whole bank
+    total: int | None = None  # transitions in the whole bank; None: of an old file, which does not say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MapRecord:
-    """A map as results keep it."""
-
-    query: str
-    section: str
-    distance: str
-    bank: tuple[Point, ...]
-    drafts: tuple[Point | None, ...]
-    picked: int | None
-    nearest: tuple[int | None, ...]
-    explained: Point
-    total: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransitionMap:
+class TransitionMap(Map2D):
     """The map of one query in one section, and the draft that was chosen there."""
 
     query: str
     section: str
     distance: str
-    points: Map2D
     picked: int | None
 
     def as_record(self) -> dict[str, Any]:
         """Return what a results file keeps under `maps`."""
-        points = self.points
-        return {
-            "query": self.query,
-            "section": self.section,
-            "distance": self.distance,
-            "bank": [list(point) for point in points.bank],
-            "drafts": [None if point is None else list(point) for point in points.drafts],
-            "picked": self.picked,
-            "nearest": list(points.nearest),
-            "explained": list(points.explained),
-            "total": points.total,
-        }
+        record = asdict(self)
+        return {name: record[name] for name in RECORD}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "TransitionMap":
         """Read a map back; what does not fit together is refused."""
         try:
-            found: MapRecord = fitting(MapRecord, record, "maps")
+            found: TransitionMap = fitting(cls, record, "maps")
         except MisfitError as error:
             raise BadInputError(f"a transition map is not whole ({error}); evaluate again") from None
-        points = Map2D(
-            bank=tuple(map(rounded, found.bank)),
-            drafts=tuple(None if point is None else rounded(point) for point in found.drafts),
-            nearest=found.nearest,
-            explained=rounded(found.explained),
-            total=len(found.bank) if found.total is None else found.total,
-        )
-        bank, drafts = range(len(points.bank)), range(len(points.drafts))
-        known = all(row is None or row in bank for row in points.nearest)
-        whole = bank and known and len(points.nearest) == len(drafts)
+        bank, drafts = range(len(found.bank)), range(len(found.drafts))
+        known = all(row is None or row in bank for row in found.nearest)
+        whole = bank and known and len(found.nearest) == len(drafts)
         if not whole or (found.picked is not None and found.picked not in drafts):
             raise BadInputError("a transition map is not whole (it points at nothing); evaluate again")
-        return cls(
-            query=found.query,
-            section=found.section,
-            distance=found.distance,
-            points=points,
-            picked=found.picked,
+        return replace(
+            found,
+            bank=tuple(map(rounded, found.bank)),
+            drafts=tuple(None if point is None else rounded(point) for point in found.drafts),
+            explained=rounded(found.explained),
+            total=len(bank) if found.total is None else found.total,
         )
 
 
@@ -121,7 +89,9 @@ def project(
     """
     if bank.ndim != 2 or len(bank) == 0 or drafts.ndim != 2 or drafts.shape[1] != bank.shape[1]:  # noqa: PLR2004
         raise BadInputError(f"a map needs (n, d) and (m, d), n >= 1, got {bank.shape} and {drafts.shape}")
-    directions = _directions(drafts)
+    norms = np.linalg.norm(drafts.astype(np.float64), axis=1, keepdims=True)
+    usable = np.isfinite(norms) & (norms > 0)
+    directions = np.where(usable, drafts / np.where(usable, norms, 1.0), np.nan)  # unit rows
     placed = [bool(np.isfinite(row).all()) for row in directions]
     nearest = [  # the largest cosine, the first of equals
         int(np.argmax(bank @ row.astype(np.float32))) if has else None
@@ -143,32 +113,19 @@ def project(
     )
 
 
-def _directions(drafts: NDArray[np.float32]) -> Array:
-    """Return unit rows; rows without a direction become NaN."""
-    rows = drafts.astype(np.float64)
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    usable = np.isfinite(norms) & (norms > 0)
-    return np.where(usable, rows / np.where(usable, norms, 1.0), np.nan)
-
-
 def widest_axes(centred: Array) -> tuple[Array, Point]:
     """Return the two first right singular vectors, (2, d), and their shares of the variance.
 
     The sign of an axis is free: its largest coordinate is made positive.
     """
-    _, singular, axes = np.linalg.svd(centred, full_matrices=False)
-    axes, spread = np.zeros((2, centred.shape[1])) + _padded(axes), _padded(singular**2)
+    _, singular, found = np.linalg.svd(centred, full_matrices=False)
+    axes, spread = np.zeros((2, centred.shape[1])), np.zeros(2)  # zeros where there are fewer than two
+    axes[: len(found)], spread[: len(found)] = found[:2], singular[:2] ** 2
     largest = np.abs(axes).argmax(axis=1)
     signs = np.where(axes[[0, 1], largest] < 0, -1.0, 1.0)
     total = float((singular**2).sum())
     shares = spread / total if total > NO_SPREAD else np.zeros(2)
     return axes * signs[:, None], rounded(shares)
-
-
-def _padded(rows: Array) -> Array:
-    """Return the first two rows, or zeros where there are fewer."""
-    missing = max(0, 2 - len(rows))
-    return np.concatenate([rows[:2], np.zeros((missing, *rows.shape[1:]))])
 
 
 def rounded(row: Any) -> Point:  # noqa: ANN401 - two numbers of an array or of a file

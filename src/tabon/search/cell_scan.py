@@ -5,14 +5,12 @@ it, is within the rounding error of the k-th best. FAISS does it at the speed of
 memory; numpy gives the same rows without it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +20,7 @@ from tabon.encoders.protocol import Matrix
 from tabon.method.sentence_sets import Ids
 
 HalfMatrix = NDArray[np.float16]
+Scan = Callable[[Matrix, HalfMatrix, Sequence["Run"], int], tuple[Ids, Ids]]  # (query, row) of k candidates
 
 RUN = 1024  # whole rows that all queries look at before the next: they stay in the processor's cache
 SKETCH_RUN = 6144  # the same of sketches
@@ -40,18 +39,6 @@ class Run:
     start: int
     stop: int
     queries: tuple[int, ...]
-
-
-class Scan(Protocol):
-    """A way to pre-select."""
-
-    def __call__(self, queries: Matrix, rows: HalfMatrix, runs: Sequence[Run], k: int) -> tuple[Ids, Ids]:
-        """Return (query, row) of all that can be among the k nearest in the runs that a query looks at."""
-
-
-def best_scan() -> Scan:
-    """Return FAISS's scan where FAISS is installed, else numpy's."""
-    return numpy_scan if find_spec("faiss") is None else faiss_scan
 
 
 def runs_of(start: int, stop: int, queries: tuple[int, ...], length: int) -> Iterator[Run]:
@@ -91,40 +78,8 @@ def to_single(rows: HalfMatrix) -> Matrix:
     return single
 
 
-class _Kept:
-    """Pairs that can still be among the k nearest."""
-
-    def __init__(self, queries: int, k: int, slack: np.float32) -> None:
-        """Begin with no bound."""
-        self._k, self._slack, self._waiting = k, slack, 0
-        self.bounds = np.full(queries, -np.inf, dtype=np.float32)
-        self._query, self._row = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        self._similarity = [np.zeros(0, np.float32)]
-
-    def add(self, run: Run, similarity: Matrix) -> None:
-        """Take what reaches the bounds from one run."""
-        queries = np.array(run.queries)
-        query, row = np.nonzero(similarity >= self.bounds[queries][:, None])
-        self._query.append(queries[query])
-        self._row.append(run.start + row)
-        self._similarity.append(similarity[query, row])
-        self._waiting += len(query)
-        if self._waiting > PRUNE:
-            self.pairs()
-
-    def pairs(self) -> tuple[Ids, Ids]:
-        """Raise the bounds, drop what is below them, and return the rest."""
-        query, row = np.concatenate(self._query), np.concatenate(self._row)
-        similarity = np.concatenate(self._similarity)
-        self.bounds = lower_bounds(query, similarity, len(self.bounds), self._k) - self._slack
-        keep = similarity >= self.bounds[query]
-        self._query, self._row, self._similarity = [query[keep]], [row[keep]], [similarity[keep]]
-        self._waiting = 0
-        return self._query[0], self._row[0]
-
-
 def lower_bounds(query: Ids, similarity: Matrix, queries: int, k: int) -> Matrix:
-    """Return the k-th largest similarity of each query, 1 at most; minus infinity where there are fewer.
+    """Return the k-th largest similarity of each query, 1 at most; minus infinity if there are fewer.
 
     Stored rows may be a little longer than 1. Whatever is above 1 has distance 0, so all of it ties.
     """
@@ -138,10 +93,21 @@ def lower_bounds(query: Ids, similarity: Matrix, queries: int, k: int) -> Matrix
 
 def numpy_scan(queries: Matrix, rows: HalfMatrix, runs: Sequence[Run], k: int) -> tuple[Ids, Ids]:
     """Return (query, row) of all that can be among the k nearest."""
-    kept = _Kept(len(queries), k, slack_of(queries.shape[1]))
-    for run in runs:
-        kept.add(run, queries[list(run.queries)] @ to_single(rows[run.start : run.stop]).T)
-    return kept.pairs()
+    bounds, enough = np.full(len(queries), -np.inf, dtype=np.float32), PRUNE
+    query, row, similarity = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
+    for number, run in enumerate(runs, start=1):
+        looking = np.array(run.queries)
+        found = queries[looking] @ to_single(rows[run.start : run.stop]).T
+        near, place = np.nonzero(found >= bounds[looking][:, None])
+        query = np.concatenate([query, looking[near]])
+        row = np.concatenate([row, run.start + place])
+        similarity = np.concatenate([similarity, found[near, place]])
+        if len(query) > enough or number == len(runs):
+            bounds = lower_bounds(query, similarity, len(queries), k) - slack_of(queries.shape[1])
+            keep = similarity >= bounds[query]
+            query, row, similarity = query[keep], row[keep], similarity[keep]
+            enough = len(query) + PRUNE
+    return query, row
 
 
 def faiss_scan(queries: Matrix, rows: HalfMatrix, runs: Sequence[Run], k: int) -> tuple[Ids, Ids]:
@@ -166,54 +132,42 @@ def faiss_scan(queries: Matrix, rows: HalfMatrix, runs: Sequence[Run], k: int) -
 
 
 def best(queries: Matrix, rows: HalfMatrix, runs: Sequence[Run], width: int) -> tuple[Matrix, Ids]:
-    """Return the best similarities and their rows, (threads, queries, width); row -1 where there is none."""
+    """Return the best similarities and their rows, (threads, queries, width); row -1 if there is none."""
     faiss = require("faiss", extra="faiss", feature="the FAISS search")
     threads = max(1, min(faiss.omp_get_max_threads(), len(runs)))
     cuts = np.linspace(0, len(runs), threads + 1).astype(int)
     shares = [runs[start:stop] for start, stop in pairwise(cuts)]
     codes = np.asarray(rows).view(np.uint8)
-    with ExitStack() as stack, ThreadPoolExecutor(threads) as pool:
-        scanners = [stack.enter_context(_scanners(faiss, queries)) for _ in shares]
-        found = list(pool.map(partial(_best_of_share, faiss, codes, width), shares, scanners))
+    with ThreadPoolExecutor(threads) as pool:
+        found = list(pool.map(partial(_best_of_share, faiss, queries, codes, width), shares))
     return np.stack([one for one, _ in found]), np.stack([one for _, one in found])
 
 
 def _best_of_share(
     faiss: Any,  # noqa: ANN401  # the module
+    queries: Matrix,
     codes: NDArray[np.uint8],
     width: int,
     runs: Sequence[Run],
-    scanners: list[Any],
 ) -> tuple[Matrix, Ids]:
-    """Let FAISS look at runs of rows where they lie, one run after another, each by all its queries."""
-    similarity = np.full((len(scanners), width), -np.inf, dtype=np.float32)
-    label = np.full((len(scanners), width), -1, dtype=np.int64)
+    """Let FAISS look at runs of rows in place, one run after another, each by all its queries."""
+    similarity = np.full((len(queries), width), -np.inf, dtype=np.float32)
+    label = np.full((len(queries), width), -1, dtype=np.int64)
     heaps = [tuple(map(faiss.swig_ptr, pair)) for pair in zip(similarity, label, strict=True)]
-    for number, run in enumerate(runs):
-        first, count = faiss.swig_ptr(codes[run.start : run.stop]), run.stop - run.start
-        for query in run.queries:
-            scanners[query].set_list(number, 0.0)
-            scanners[query].scan_codes(count, first, None, *heaps[query], width)
+    quantizer = faiss.ScalarQuantizer(queries.shape[1], faiss.ScalarQuantizer.QT_fp16)
+    settings = faiss.METRIC_INNER_PRODUCT, None, True, None, False
+    scanners = [quantizer.select_InvertedListScanner(*settings) for _ in queries]
+    try:
+        for scanner, query in zip(scanners, queries, strict=True):
+            scanner.set_query(faiss.swig_ptr(query))
+        for number, run in enumerate(runs):
+            first, count = faiss.swig_ptr(codes[run.start : run.stop]), run.stop - run.start
+            for place in run.queries:
+                scanners[place].set_list(number, 0.0)
+                scanners[place].scan_codes(count, first, None, *heaps[place], width)
+    finally:
+        for scanner in scanners:  # by hand: handing them to Python with `thisown` breaks FAISS's types
+            faiss.InvertedListScanner.__swig_destroy__(scanner)
     starts = np.array([run.start for run in runs], dtype=np.int64)
     row = starts[label >> LOW_BITS] + (label & ((1 << LOW_BITS) - 1))
     return similarity, np.where(label < 0, -1, row)
-
-
-@contextmanager
-def _scanners(faiss: Any, queries: Matrix) -> Iterator[list[Any]]:  # noqa: ANN401  # FAISS has no types
-    """Give FAISS's scanners of float16 codes, one for each query.
-
-    They are freed by hand: handing them to Python with `thisown` breaks FAISS's types.
-    """
-    quantizer = faiss.ScalarQuantizer(queries.shape[1], faiss.ScalarQuantizer.QT_fp16)
-    made = [
-        quantizer.select_InvertedListScanner(faiss.METRIC_INNER_PRODUCT, None, True, None, False)
-        for _ in queries
-    ]
-    try:
-        for scanner, query in zip(made, queries, strict=True):
-            scanner.set_query(faiss.swig_ptr(query))
-        yield made
-    finally:
-        for scanner in made:
-            faiss.InvertedListScanner.__swig_destroy__(scanner)

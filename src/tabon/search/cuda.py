@@ -5,18 +5,16 @@ what it keeps is measured again by `nearest.pair_distances`. So neighbours and
 distances are those of the exact search, to the last bit.
 """
 
-from collections.abc import Sequence
 from threading import Semaphore
 
 import numpy as np
 
 from tabon._internal.extras import require
-from tabon.encoders.placement import Placement, devices_of
-from tabon.encoders.protocol import Matrix
+from tabon.encoders.protocol import Matrix, Placement, devices_of
 from tabon.errors import BadInputError, EncoderError
 from tabon.method.bank import SectionBank, TransitionBank, section_bank
 from tabon.method.nearest import ABSENT, FOLD, ExactIndex, rounding_slack
-from tabon.method.sentence_sets import Ids, Progress
+from tabon.method.sentence_sets import Ids
 from tabon.text.reports import Section
 
 SIMILARITIES = 100_000_000  # numbers of one block on the device: 400 MB
@@ -66,13 +64,7 @@ class CudaSearch:
                 f"{url!r} is not one GPU of this machine; leave --search out, or name another engine"
             ) from None
 
-    def prepare(
-        self,
-        bank: TransitionBank,  # noqa: ARG002
-        distances: Sequence[str],  # noqa: ARG002
-        *,
-        progress: Progress | None = None,  # noqa: ARG002
-    ) -> None:
+    def prepare(self, *_: object, **__: object) -> None:
         """Say that there is nothing to do: the bank goes to the GPU when it is first asked."""
         raise BadInputError("a GPU needs no index; ask it at once with `tabon select --search cuda`")
 

@@ -5,27 +5,54 @@ The distances that count are worked out from the stored rows by
 for the rows as they are stored; with cells it is exact over the cells looked at.
 """
 
+from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
 from tabon.method.nearest import Neighbours, check_neighbours, pair_distances
 from tabon.method.sentence_sets import Ids
 from tabon.search import cell_scan as scanning
-from tabon.search.cell_scan import HalfMatrix, Scan, best_scan, faiss_scan, only, runs_of, to_single
-from tabon.search.codes import Codes, workers
-from tabon.search.index_checks import LENGTH_TOLERANCE
+from tabon.search.cell_scan import HalfMatrix, Scan, faiss_scan, numpy_scan, only, runs_of, to_single
+from tabon.search.codes import Codes, Sketch, within_reach, workers
 from tabon.search.ivf import Cells
-from tabon.search.repeats import Copies
-from tabon.search.sketch import Sketch, within_reach
 
 QUERIES_AT_ONCE = 64
+LENGTH_TOLERANCE = 1e-2  # of the square of a row that was rounded to float16
 CHANGED = (
     "rows of the index are not what was written; see which with `tabon bank verify BANK --search`, "
     "and make the index again"
 )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Copies:
+    """Which bank rows share a distinct row: those of row i are rows[starts[i] : starts[i + 1]], ascending."""
+
+    rows: Ids
+    starts: Ids
+
+    @classmethod
+    def of(cls, group: Ids, distinct: int) -> "Copies":
+        """Turn the distinct row of each bank row around."""
+        rows = np.argsort(group, kind="stable")
+        counts = np.bincount(group, minlength=distinct)
+        return cls(rows, np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)]))
+
+    def spread(
+        self, query: Ids, distance: NDArray[np.float64], distinct: Ids
+    ) -> tuple[Ids, NDArray[np.float64], Ids]:
+        """Replace each distinct row by the bank rows that are equal to it."""
+        starts = self.starts[distinct]
+        counts = self.starts[distinct + 1] - starts
+        ends = np.cumsum(counts)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
+        row = self.rows[np.repeat(starts, counts) + within]
+        return np.repeat(query, counts), np.repeat(distance, counts), row
 
 
 class HalfIndex:
@@ -43,7 +70,7 @@ class HalfIndex:
     ) -> None:
         """Take rows that are memory-mapped, or not; numpy has no use for sketches and codes."""
         self.vectors, self.cells, self._copies = rows, cells, copies
-        self._scan = best_scan() if scan is None else scan
+        self._scan: Scan = scan or (numpy_scan if find_spec("faiss") is None else faiss_scan)
         self.sketch, self.codes = (sketch, codes) if self._scan is faiss_scan else (None, None)
 
     def __len__(self) -> int:

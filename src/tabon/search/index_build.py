@@ -1,8 +1,7 @@
 """Writes the index of one section under one distance, whole or not at all.
 
-It has the layout of a bank file. Directions come in blocks and are spooled
-to disk; in memory stay some numbers for each row (hashes, row numbers, cells),
-a sample for the cells, and a block.
+It has the layout of a bank file. Directions come in blocks and are spooled to disk; equal ones are
+stored once. In memory stay a few numbers per row, a sample for the cells, and a block.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon.encoders.protocol import Matrix
+from tabon.errors import BadInputError
 from tabon.method.bank_build import OpenSpool, Spool, spools_beside
-from tabon.method.bank_file import ArrayWriter, array_writer
+from tabon.method.bank_file import ArrayWriter, FileKind, array_writer
 from tabon.method.sentence_sets import Ids
 from tabon.method.transitions import Transitions
 from tabon.search.cell_scan import HalfMatrix, to_single
-from tabon.search.codes import KEPT, Codes, can_code, trained_coder
-from tabon.search.half_index import HalfIndex
-from tabon.search.index_checks import INDEX, INDEX_FORMAT, PRECISION
+from tabon.search.codes import KEPT, Codes, Sketch, can_code, principal_basis, sketched, trained_coder
+from tabon.search.half_index import Copies, HalfIndex
 from tabon.search.ivf import (
     ALL,
     NEIGHBOURS,
@@ -34,11 +33,23 @@ from tabon.search.ivf import (
     sampled_rows,
     trained_centroids,
 )
-from tabon.search.repeats import Copies, SeenRows
-from tabon.search.sketch import Sketch, principal_basis, sketched
 
+INDEX_FORMAT = 2
+PRECISION = "float16"
 AXES_SAMPLE = 32_768  # rows that the axes of sketches and codes are taken from
 PROBED = 16  # rows of a block whose distances to the block are compared before and after rounding
+RECENT = 1 << 19  # hashes that are put in order with the others at once
+HASH_SEED = 7
+
+Hashes = NDArray[np.uint64]
+
+INDEX = FileKind(
+    magic=b"TABONIX1",
+    missing=lambda path: BadInputError(f"there is no index at {path}; make one with `tabon bank index`"),
+    damaged=lambda path, what: BadInputError(
+        f"{path} is not a whole tabon index: {what}; make it again with `tabon bank index`"
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,36 +71,79 @@ class _Layout:
     facts: Mapping[str, Any] | None = None
 
 
-class _Collected:
-    """Directions as they stream by: distinct ones in float16, and which bank rows have them."""
+class _Table:
+    """Sorted hashes and the number of the row that has each."""
 
-    def __init__(self, open_spool: OpenSpool, dimension: int) -> None:
+    def __init__(self) -> None:
         """Begin with nothing."""
-        self._dimension, self.rounding = dimension, 0.0
-        self._matrix, self._seen = Spool(open_spool(), "<f2"), SeenRows()
-        self._group, self._rows, self._zero = (Spool(open_spool(), "<i4") for _ in range(3))
+        self.hashes, self.numbers = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int32)
 
-    def add(self, block: Block) -> None:
-        """Take one block."""
-        moving = ~block.moves.zero
-        directions = block.moves.directions[moving]
-        half = directions.astype(np.float16)
-        self._rows.extend(block.rows[moving])
-        self._zero.extend(block.rows[~moving])
-        group, new = self._seen.numbers_of(half, self.matrix())
-        self._group.extend(group)
-        self._matrix.extend(half[new])
-        if len(directions):
-            change = (to_single(half) - directions) @ directions[:: max(1, len(directions) // PROBED)].T
-            self.rounding = max(self.rounding, float(0.5 * np.abs(change).max()))
+    def find(self, hashes: Hashes) -> NDArray[np.int32]:
+        """Return the number of each hash; -1 if it is not there."""
+        if not len(self.hashes):
+            return np.full(len(hashes), -1, dtype=np.int32)
+        place = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
+        return np.where(self.hashes[place] == hashes, self.numbers[place], np.int32(-1))
 
-    def matrix(self) -> HalfMatrix:
-        """Return the distinct rows so far."""
-        return self._matrix.array().reshape(-1, self._dimension)
+    def insert(self, hashes: Hashes, numbers: NDArray[np.int32]) -> None:
+        """Add hashes that are not there, in ascending order."""
+        places = np.searchsorted(self.hashes, hashes)
+        self.hashes = np.insert(self.hashes, places, hashes)
+        self.numbers = np.insert(self.numbers, places, numbers)
 
-    def maps(self) -> tuple[Ids, Ids, Ids]:
-        """Return the bank row and the distinct row of each row with a direction, and the zero rows."""
-        return self._rows.array(), self._group.array(), self._zero.array()
+
+class SeenRows:
+    """Numbers of distinct rows in the order in which they came: found by hashes, confirmed by their bytes."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._count, self._old, self._recent = 0, _Table(), _Table()
+
+    def numbers_of(self, block: HalfMatrix, stored: HalfMatrix) -> tuple[NDArray[np.int32], Ids]:
+        """Return the number of each row of a block, and which rows of it are new, in order.
+
+        `stored` holds all distinct rows before this block.
+        """
+        hashes = row_hashes(block)
+        distinct, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+        known = np.maximum(self._old.find(distinct), self._recent.find(distinct))
+        number = np.where(known[inverse] >= 0, known[inverse], -1)
+        twin = stored[number[number >= 0]] if len(stored) else block[:0]
+        same = np.zeros(len(block), dtype=bool)
+        same[number >= 0] = _equal(block[number >= 0], twin)
+        own = (number < 0) & _equal(block, block[first[inverse]])
+        new = np.flatnonzero(~same & ~(own & (first[inverse] != np.arange(len(block)))))
+        fresh = np.full(len(block), -1, dtype=np.int32)
+        fresh[new] = self._count + np.arange(len(new), dtype=np.int32)
+        number = np.where(same, number, np.where(own, fresh[first[inverse]], fresh)).astype(np.int32)
+        self._count += len(new)
+        self._recent.insert(distinct[known < 0], fresh[first[known < 0]])
+        if len(self._recent.hashes) > RECENT:
+            self._old.insert(self._recent.hashes, self._recent.numbers)
+            self._recent = _Table()
+        return number, new
+
+
+def row_hashes(rows: HalfMatrix) -> Hashes:
+    """Return a 64-bit hash of each row's bytes."""
+    padded = np.zeros((len(rows), -(-rows.shape[1] // 4) * 4), dtype=np.float16)
+    padded[:, : rows.shape[1]] = rows
+    words = padded.view(np.uint64)
+    words ^= words >> np.uint64(29)
+    factors = np.random.default_rng(HASH_SEED).integers(
+        1, 2**64, size=words.shape[1], dtype=np.uint64
+    ) | np.uint64(1)
+    words *= factors
+    words ^= words >> np.uint64(32)
+    words *= factors[::-1]
+    found: Hashes = words.sum(axis=1, dtype=np.uint64)
+    return found
+
+
+def _equal(rows: HalfMatrix, others: HalfMatrix) -> NDArray[np.bool_]:
+    """Tell which rows have the same bytes."""
+    same: NDArray[np.bool_] = (rows.view(np.uint16) == others.view(np.uint16)).all(axis=1)
+    return same
 
 
 def write_index(  # a file has these parts
@@ -110,13 +164,25 @@ def write_index(  # a file has these parts
         ivf_from: with more distinct rows than this, they are stored in cells.
     """
     with spools_beside(path) as open_spool, array_writer(path, INDEX) as out:
-        kept = _Collected(open_spool, dimension)
+        rows, group, zero_rows = (Spool(open_spool(), "<i4") for _ in range(3))
+        spooled, seen, rounding = Spool(open_spool(), "<f2"), SeenRows(), 0.0
         for block in blocks:
-            kept.add(block)
-        matrix = kept.matrix()
+            directions = block.moves.directions[~block.moves.zero]
+            half = directions.astype(np.float16)
+            rows.extend(block.rows[~block.moves.zero])
+            zero_rows.extend(block.rows[block.moves.zero])
+            numbers, new = seen.numbers_of(half, spooled.array().reshape(-1, dimension))
+            group.extend(numbers)
+            spooled.extend(half[new])
+            if len(directions):
+                change = (to_single(half) - directions) @ directions[:: max(1, len(directions) // PROBED)].T
+                rounding = max(rounding, float(0.5 * np.abs(change).max()))
+        matrix = spooled.array().reshape(-1, dimension)
         layout = _laid_out(matrix, open_spool) if len(matrix) > ivf_from else _Layout()
-        counts = _write_blobs(out, kept, layout)
-        measured = {"precision": PRECISION, "rounding": kept.rounding, "ivf": layout.facts}
+        by_kind = {"rows": rows.array(), "zero_rows": zero_rows.array()}
+        _write_parts(out, matrix, group.array(), by_kind, layout)
+        counts = {name: len(numbers) for name, numbers in by_kind.items()} | {"distinct": len(matrix)}
+        measured = {"precision": PRECISION, "rounding": rounding, "ivf": layout.facts}
         out.finish({"format": INDEX_FORMAT, "dimension": dimension, **facts, **counts, **measured})
 
 
@@ -166,9 +232,10 @@ def _others(matrix: HalfMatrix, sketch: Sketch, queries: Matrix, held: Ids) -> I
     return others
 
 
-def _write_blobs(out: ArrayWriter, kept: _Collected, layout: _Layout) -> dict[str, int]:
-    """Write all arrays and return their counts."""
-    matrix, (rows, group, zero) = kept.matrix(), kept.maps()
+def _write_parts(
+    out: ArrayWriter, matrix: HalfMatrix, group: Ids, rows: Mapping[str, Ids], layout: _Layout
+) -> None:
+    """Write all arrays: distinct rows, which of them each bank row has, and the bank rows by kind."""
     if layout.order is not None:
         place = np.empty(len(matrix), dtype=np.int64)
         place[layout.order] = np.arange(len(matrix))
@@ -177,8 +244,8 @@ def _write_blobs(out: ArrayWriter, kept: _Collected, layout: _Layout) -> dict[st
     out.add("directions", _stored(matrix, layout.order))
     out.add("copies", [copies.rows.astype("<i4")])
     out.add("starts", [copies.starts.astype("<i8")])
-    out.add("rows", [rows])
-    out.add("zero_rows", [zero])
+    for name, numbers in rows.items():
+        out.add(name, [numbers])
     if layout.sketch is not None and layout.cells is not None:
         out.add("sketches", _stored(layout.sketch.rows, layout.order))
         out.add("basis", [layout.sketch.basis.astype("<f4")])
@@ -188,7 +255,6 @@ def _write_blobs(out: ArrayWriter, kept: _Collected, layout: _Layout) -> dict[st
         out.add("codes", _stored(layout.codes.codes, layout.order))
         out.add("code_basis", [layout.codes.coder.basis.astype("<f4")])
         out.add("code_points", [layout.codes.coder.points.astype("<f4")])
-    return {"rows": len(rows), "zero_rows": len(zero), "distinct": len(matrix)}
 
 
 def _stored(matrix: NDArray[Any], order: Ids | None) -> Iterator[NDArray[Any]]:

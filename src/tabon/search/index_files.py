@@ -1,10 +1,11 @@
-"""`index:FOLDER`: a bank's directions in float16 on this machine's disk, in cells where there are many.
+"""`index:FOLDER`: a bank's directions in float16 on this machine's disk, in cells if there are many.
 
 `index:FOLDER?ivf=always` stores cells however few rows there are, `?ivf=never`
 stores none; a search with `?ivf=never` looks at all rows though there are cells.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,24 +14,73 @@ from urllib.parse import parse_qsl
 import numpy as np
 
 from tabon._internal.registry import check_name
+from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
-from tabon.method.bank import SectionBank, TransitionBank
-from tabon.method.bank_file import BankFile, read_bank_file
+from tabon.method.bank import SectionBank, TransitionBank, bank_transitions
+from tabon.method.bank_arrays import are_unit_rows
+from tabon.method.bank_file import (
+    Arrays,
+    BankFile,
+    Parts,
+    Pattern,
+    ascends,
+    check_parts,
+    is_count,
+    is_number,
+    misfit,
+    read_bank_file,
+)
 from tabon.method.distances import DISTANCES, get_distance
 from tabon.method.sentence_sets import Progress
 from tabon.method.transitions import transitions
-from tabon.search.codes import Coder, Codes
-from tabon.search.half_index import HalfIndex
-from tabon.search.index_build import Block, write_index
-from tabon.search.index_checks import INDEX, INDEX_FORMAT, check_against, check_index
-from tabon.search.ivf import Cells
-from tabon.search.repeats import Copies
-from tabon.search.sketch import Sketch
+from tabon.search.cell_scan import to_single
+from tabon.search.codes import Coder, Codes, Sketch, sketched
+from tabon.search.half_index import LENGTH_TOLERANCE, Copies, HalfIndex
+from tabon.search.index_build import INDEX, INDEX_FORMAT, PRECISION, Block, write_index
+from tabon.search.ivf import ALL, Cells
 from tabon.text.reports import SECTIONS, Section
 
 MANY = 1_000_000  # distinct rows; past this they are stored in cells
 LARGE = frozenset({"directions", "sketches", "codes"})  # summed by `tabon bank verify` only
 IVF_FROM: Mapping[str, float] = MappingProxyType({"auto": MANY, "always": 0, "never": float("inf")})
+AXES_TOLERANCE = 1e-3
+STORED_TOLERANCE = 2.0**-9  # of a stored number: float16, made on another machine
+COMPARED = 64  # directions that are compared with the bank's at opening
+AT_ONCE = 4096
+
+IVF: Pattern = {"cells": is_count, "margin": lambda value: is_number(value) and 0 <= value <= ALL}
+FACTS: Pattern = {
+    "dimension": is_count,
+    "rows": is_count,
+    "zero_rows": is_count,
+    "distinct": is_count,
+    "precision": lambda value: value == PRECISION,
+    "ivf": lambda value: value is None or misfit(value, IVF, "ivf") is None,
+}
+PARTS: Parts = MappingProxyType(
+    {
+        "directions": ("<f2", ("distinct", "dimension")),
+        "copies": ("<i4", ("rows",)),
+        "starts": ("<i8", ("distinct + 1",)),
+        "rows": ("<i4", ("rows",)),
+        "zero_rows": ("<i4", ("zero_rows",)),
+    }
+)
+CELL_PARTS: Parts = MappingProxyType(
+    {
+        "sketches": ("<f2", ("distinct", "axes + 1")),
+        "basis": ("<f4", ("dimension", "axes")),
+        "means": ("<f4", ("cells", "dimension")),
+        "cells": ("<i8", ("cells + 1",)),
+    }
+)
+CODE_PARTS: Parts = MappingProxyType(
+    {
+        "codes": ("|u1", ("distinct", "bytes of a code")),
+        "code_basis": ("<f4", ("dimension", "axes of a code")),
+        "code_points": ("<f4", ("pairs of axes", 16, 2)),
+    }
+)
 
 
 class IndexFiles:
@@ -137,7 +187,7 @@ def read_index(path: Path, *, verify: bool, in_memory: bool = False) -> BankFile
 
 
 def index_from(file: BankFile, *, use_cells: bool) -> HalfIndex | None:
-    """Return what searches a file's rows; None where no row has a direction."""
+    """Return what searches a file's rows; None if no row has a direction."""
     arrays, ivf = file.arrays, file.facts["ivf"]
     if not len(arrays["directions"]):
         return None
@@ -161,3 +211,89 @@ def direction_blocks(bank: TransitionBank, section: Section, distance: str) -> I
     for rows, part in bank.pairs[section].blocks():
         [moves] = transitions([measure], bank.table.vectors, prior=part.prior, current=part.current)
         yield Block(rows, moves)
+
+
+def check_index(file: BankFile) -> None:
+    """Refuse a file that cannot be an index, whatever its sums say; scans miss rows not of length 1."""
+    if (place := misfit(file.facts, FACTS, "facts")) is not None:
+        raise INDEX.damaged(file.place, f"its {place} is not what it should be")
+    ivf = file.facts["ivf"]
+    coded = ivf is not None and bool(ivf.get("codes"))
+    parts = {**PARTS, **(CELL_PARTS if ivf is not None else {}), **(CODE_PARTS if coded else {})}
+    sizes = check_parts(file, parts, INDEX)
+    faults = _row_faults(file.arrays, sizes, file.facts)
+    if ivf is not None:
+        faults = chain(faults, _cell_faults(file.arrays, sizes, ivf))
+    if coded:
+        faults = chain(faults, _code_faults(file.arrays, sizes))
+    if (fault := next(faults, None)) is not None:
+        raise INDEX.damaged(file.place, fault)
+
+
+def check_against(file: BankFile, bank: TransitionBank, *, everything: bool) -> None:
+    """Refuse an index that does not say what its bank says: in some rows, or in all."""
+    section, distance, arrays = file.facts["section"], file.facts["distance"], file.arrays
+    present = bank.pairs[section].present()
+    if not np.array_equal(np.sort(np.concatenate([arrays["rows"], arrays["zero_rows"]])), present):
+        raise INDEX.damaged(file.place, "its rows are not those of the bank")
+    count = len(arrays["directions"])
+    numbers = (
+        np.arange(count) if everything else np.unique(np.linspace(0, count - 1, COMPARED, dtype=np.int64))
+    )
+    for start in range(0, len(numbers) if count else 0, AT_ONCE):
+        some = numbers[start : start + AT_ONCE]
+        rows = arrays["rows"][arrays["copies"][arrays["starts"][some]]].astype(np.int64)
+        stored = to_single(arrays["directions"][some])
+        same = _near(stored, bank_transitions(bank, section, distance, rows).directions)
+        if "sketches" in arrays:
+            same = same and _near(to_single(arrays["sketches"][some]), sketched(stored, arrays["basis"]))
+        if not same:
+            raise INDEX.damaged(file.place, "its directions are not those of the bank")
+
+
+def _near(one: Matrix, other: Matrix) -> bool:
+    """Tell whether two arrays are the same but for rounding."""
+    return one.shape == other.shape and bool((np.abs(one - other) <= STORED_TOLERANCE).all())
+
+
+def _row_faults(arrays: Arrays, sizes: Mapping[str, int], facts: Mapping[str, Any]) -> Iterator[str]:
+    """Say what is wrong with the directions, and which rows are copies of each."""
+    if any(facts[name] != sizes[name] for name in ("dimension", "rows", "zero_rows", "distinct")):
+        yield "its facts count other rows than it has"
+    starts, copies, rows = arrays["starts"], arrays["copies"], sizes["rows"]
+    each_has_some = ascends(starts, rows) and bool((starts[1:] > starts[:-1]).all())
+    are_rows = copies.min(initial=0) >= 0 and copies.max(initial=-1) < rows
+    if not (each_has_some and are_rows and (np.bincount(copies, minlength=rows) == 1).all()):
+        yield "its copies are not its rows"
+    if not are_unit_rows(arrays["directions"], LENGTH_TOLERANCE, to_single):
+        yield "its directions are not all of length 1"
+
+
+def _cell_faults(arrays: Arrays, sizes: Mapping[str, int], ivf: Mapping[str, Any]) -> Iterator[str]:
+    """Say what is wrong with the cells and the sketches."""
+    if not (sizes["cells"] == ivf["cells"] > 0 and ascends(arrays["cells"], sizes["distinct"])):
+        yield "its cells do not hold its rows"
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.einsum("cd,cd->c", arrays["means"], arrays["means"])
+    if not (lengths <= 1 + LENGTH_TOLERANCE).all():
+        yield "its means are not those of unit rows"
+    if not _are_axes(arrays["basis"]):
+        yield "its axes are not at right angles"
+    if not are_unit_rows(arrays["sketches"], LENGTH_TOLERANCE, to_single):
+        yield "its sketches are not all of length 1"
+
+
+def _code_faults(arrays: Arrays, sizes: Mapping[str, int]) -> Iterator[str]:
+    """Say what is wrong with the codes."""
+    if not sizes["axes of a code"] == 4 * sizes["bytes of a code"] == 2 * sizes["pairs of axes"] > 0:
+        yield "its codes have another size than their axes"
+    if not _are_axes(arrays["code_basis"]):
+        yield "the axes of its codes are not at right angles"
+    if not np.isfinite(arrays["code_points"]).all():
+        yield "the points of its codes are not finite"
+
+
+def _are_axes(basis: Matrix) -> bool:
+    """Tell whether the columns are orthonormal."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool((np.abs(basis.T @ basis - np.eye(basis.shape[1])) <= AXES_TOLERANCE).all())

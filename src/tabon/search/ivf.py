@@ -1,8 +1,7 @@
 """Cells: rows that lie near each other are stored together, and a query looks at its nearest cells.
 
-The partition is plain k-means on the sphere, from a seeded sample. It may be a
-bad one without harm to any distance: only recall depends on it, and recall is
-measured on rows that the sample does not have.
+The partition is plain k-means on the sphere, from a seeded sample. Only recall depends on it, and
+recall is measured on rows that the sample does not have.
 """
 
 from collections import defaultdict
@@ -25,10 +24,10 @@ ROWS_AT_ONCE = 4096
 NEIGHBOURS = 10  # of recall@10
 HELD_OUT = 1000
 TARGET = 0.995  # on held-out rows, so that other queries, and codes, reach 0.99
-SPREAD = 0.3  # how much more like a query than on average rows may be that point everywhere
+SPREAD = 0.3  # how much more similar to a query than on average rows may be that point everywhere
 CELLS_A_LOOK = 32  # a query looks at one of so many cells at least, however far the others are behind
 DIGITS = 4  # of a margin
-ALL = 3.0  # no cell is that much less like a query than another
+ALL = 3.0  # no cell is that much less similar to a query than another
 SEED = 0
 GROUPS = 4  # of cells, that a row is compared with
 
@@ -37,33 +36,32 @@ GROUPS = 4  # of cells, that a row is compared with
 class Cells:
     """Where the rows of each cell lie, and which cells a query looks at.
 
-    Those that may be hardly less like it than its nearest one. A query that is far from
-    everything has many such cells, and its neighbours are spread over them. Some cells
-    are looked at in any case: now and then a query is near to a cell that has none of its neighbours.
+    Those that may be hardly less similar to it than its nearest one, and some in any case: now and
+    then a query is near to a cell that has none of its neighbours.
     """
 
     means: Matrix  # (cells, d), of each cell's unit rows: the shorter, the more they are spread
     starts: Ids  # cell i has the rows starts[i] : starts[i + 1]
-    margin: float  # how much less like a query than its nearest cell another may be
+    margin: float  # how much less similar to a query than its nearest cell another may be
 
     @cached_property
     def _spread(self) -> Matrix:
-        """Return how much more like a query than on average the rows of each cell may be."""
+        """Return how much more similar to a query than on average the rows of each cell may be."""
         filled = self.starts[1:] > self.starts[:-1]
         lengths = np.einsum("cd,cd->c", self.means, self.means)
         return cast("Matrix", SPREAD * filled * np.sqrt(np.maximum(0.0, 1.0 - lengths))).astype(np.float32)
 
     def behind(self, query: Matrix) -> Matrix:
-        """Return how much less like a query each cell may be than its nearest one.
+        """Return how much less similar to a query each cell may be than its nearest one.
 
-        Summed in a fixed order, so that company does not matter, and not by BLAS, whose threads
+        Summed in a fixed order, whatever else is in the batch, and not by BLAS, whose threads
         spin for a while after a product and slow down the scan that follows.
         """
         similarity = np.einsum("cd,d->c", self.means, query) + self._spread
         return cast("Matrix", similarity.max() - similarity)
 
     def nearest(self, queries: Matrix, k: int) -> list[Ids]:
-        """Return the cells that each query looks at; more where these hold under k rows."""
+        """Return the cells that each query looks at; more if these hold under k rows."""
         return [self.near(query, k) for query in queries]
 
     def reach(self, behind: Matrix) -> np.float32:

@@ -1,18 +1,17 @@
 """A bank searched by Milvus.
 
-A collection of its own holds the directions of one section under one distance,
-with the index FLAT: every row is compared. The collection `tabon_searches` holds
-the layouts, cut into pieces, and one entry for each collection that is filled to
-the end. The entry is written last and names the collection, so a collection that
-is half there is never asked.
+A collection holds the directions of one section under one distance, with the index FLAT: every row
+is compared. The collection `tabon_searches` holds the layouts, cut into pieces, and last of all one
+entry for each collection that is filled, so a collection that is half there is never asked.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from logging import NullHandler, getLogger
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import uuid4
 
@@ -35,8 +34,6 @@ SEARCH_TIMEOUT_S = 30.0
 FILL_TIMEOUT_S = 600.0
 STRONG = "Strong"  # sees all that was written before it, and waits for the server's next tick, 0.2 s
 EVENTUALLY = "Eventually"  # sees what is loaded: all, once a strong count has said so
-
-T = TypeVar("T")
 
 
 class MilvusSearch(RemoteSearch):
@@ -77,9 +74,8 @@ class MilvusService:
         self._lock = RLock()
 
     def find(self, name: str) -> Filled | None:
-        """Return what was filled under this name, to the end; None where nothing was."""
-
-        def look(client: Any) -> Filled | None:  # noqa: ANN401
+        """Return what was filled under this name, to the end; None if nothing was."""
+        with self._connection() as client:
             if not client.has_collection(FILLED_COLLECTION, timeout=ASK_TIMEOUT_S):
                 return None
             client.load_collection(FILLED_COLLECTION, timeout=SEARCH_TIMEOUT_S)
@@ -95,15 +91,13 @@ class MilvusService:
             client.load_collection(filled.table, timeout=FILL_TIMEOUT_S)
             return filled
 
-        return self._ask(look)
-
     def layout(self, name: str, filled: Filled) -> bytes:
         """Return the bytes of a layout, put together from its pieces."""
-        keys = [_piece_key(filled.table, number) for number in range(-(-filled.layout_bytes // PIECE_BYTES))]
+        keys = [f"{filled.table}/{number}" for number in range(-(-filled.layout_bytes // PIECE_BYTES))]
         found: dict[str, Any] = {}
         for start in range(0, len(keys), PIECES_AT_ONCE):
-            wanted = keys[start : start + PIECES_AT_ONCE]
-            found |= self._ask(lambda client: self._entries(client, wanted))  # noqa: B023
+            with self._connection() as client:
+                found |= self._entries(client, keys[start : start + PIECES_AT_ONCE])
         if len(found) != len(keys):
             raise ServiceLostError(
                 f"{self.place} holds a part of the layout of {name}; run `tabon bank index`"
@@ -113,8 +107,7 @@ class MilvusService:
     def fill(self, name: str, parts: Parts) -> None:
         """Fill a collection of a new name, then enter it; what an earlier fill left behind is dropped."""
         table = f"{name}_{uuid4().hex[:8]}"
-
-        def work(client: Any) -> None:  # noqa: ANN401
+        with self._connection() as client:
             for other in client.list_collections(timeout=ASK_TIMEOUT_S):
                 if other.startswith(f"{name}_"):
                     client.drop_collection(other, timeout=ASK_TIMEOUT_S)
@@ -123,8 +116,6 @@ class MilvusService:
             if sent != filled.rows:
                 raise SearchServiceError(f"{self.place} took {sent} of {filled.rows} rows; run it again")
             self._enter(client, name, filled, layout)
-
-        self._ask(work)
 
     def _send(self, client: Any, table: str, parts: Parts) -> int:  # noqa: ANN401
         """Fill a collection, in blocks, and make it searchable; return the rows that were taken."""
@@ -150,7 +141,7 @@ class MilvusService:
         client.load_collection(FILLED_COLLECTION, timeout=FILL_TIMEOUT_S)
         pieces = (layout[start : start + PIECE_BYTES] for start in range(0, len(layout), PIECE_BYTES))
         rows = [
-            {"key": _piece_key(filled.table, number), "facts": "", "piece": piece.ljust(PIECE_BYTES, b"\0")}
+            {"key": f"{filled.table}/{number}", "facts": "", "piece": piece.ljust(PIECE_BYTES, b"\0")}
             for number, piece in enumerate(pieces)
         ]
         for start in range(0, len(rows), PIECES_AT_ONCE):
@@ -163,14 +154,11 @@ class MilvusService:
         if not filled.rows:
             return 0
         level = EVENTUALLY if filled.table in self._counted else STRONG
-
-        def work(client: Any) -> int:  # noqa: ANN401
+        with self._connection() as client:
             rows = client.query(
                 filled.table, output_fields=["count(*)"], consistency_level=level, timeout=ASK_TIMEOUT_S
             )
-            return int(rows[0]["count(*)"])
-
-        counted = self._ask(work)
+            counted = int(rows[0]["count(*)"])
         self._counted.add(filled.table)
         return counted
 
@@ -178,8 +166,8 @@ class MilvusService:
         self, filled: Filled, queries: Matrix, limit: int
     ) -> tuple[Sequence[Ids], Sequence[Distances]]:
         """Compare each query with every row."""
-        hits = self._ask(
-            lambda client: client.search(
+        with self._connection() as client:
+            hits = client.search(
                 filled.table,
                 data=list(queries),
                 anns_field="direction",
@@ -188,21 +176,19 @@ class MilvusService:
                 consistency_level=EVENTUALLY,
                 timeout=SEARCH_TIMEOUT_S,
             )
-        )
         keys = [np.array([hit["id"] for hit in one], dtype=np.int64) for one in hits]
         return keys, [np.array([hit["distance"] for hit in one], dtype=np.float64) for one in hits]
 
     def vectors(self, filled: Filled, keys: Ids) -> tuple[Ids, Matrix]:
         """Fetch rows by key, bit for bit."""
-        rows = self._ask(
-            lambda client: client.query(
+        with self._connection() as client:
+            rows = client.query(
                 filled.table,
                 filter=f"key in {keys.tolist()}",
                 output_fields=["key", "direction"],
                 consistency_level=EVENTUALLY,
                 timeout=SEARCH_TIMEOUT_S,
             )
-        )
         found = np.array([row["key"] for row in rows], dtype=np.int64)
         return found, np.array([row["direction"] for row in rows], dtype=np.float32).reshape(len(rows), -1)
 
@@ -235,8 +221,9 @@ class MilvusService:
         )
         return {row["key"]: row for row in rows}
 
-    def _ask(self, work: Callable[[Any], T]) -> T:
-        """Do something with the open connection, or a new one; a failure of it is one of ours."""
+    @contextmanager
+    def _connection(self) -> Iterator[Any]:
+        """Give the open connection, or a new one; what fails in it is an error of ours."""
         with self._lock:
             try:
                 self._client = self._client or self._milvus.MilvusClient(
@@ -252,7 +239,7 @@ class MilvusService:
                     f"{self.place} cannot be reached ({self._reason(error)}); start it, or mend --search"
                 ) from None
             try:
-                return work(self._client)
+                yield self._client
             except (self._milvus.MilvusException, self._grpc.RpcError) as error:
                 self._counted.clear()
                 lost, self._client = self._client, None
@@ -273,8 +260,3 @@ def _client_library() -> ModuleType:
         logger.handlers[:] = [NullHandler()]  # on import it gives itself one that writes to standard error
         logger.propagate = True
     return library
-
-
-def _piece_key(table: str, number: int) -> str:
-    """Return the key of a piece of a layout."""
-    return f"{table}/{number}"

@@ -1,8 +1,7 @@
 """A bank searched by PostgreSQL with the pgvector extension.
 
-A table holds the directions of one section under one distance. It is made,
-filled and entered in `tabon_searches` in one transaction, so nobody ever sees a
-part of it. A search is a scan of the table, ordered by inner product; an
+A table holds the directions of one section under one distance. It is made, filled and entered in
+`tabon_searches` in one transaction. A search is a scan of it, ordered by inner product; an
 approximate index on the table is not used.
 """
 
@@ -53,7 +52,7 @@ class PgvectorService:
         self._lock = RLock()
 
     def find(self, name: str) -> Filled | None:
-        """Return what was filled under this name; None where nothing was."""
+        """Return what was filled under this name; None if nothing was."""
         with self._cursor() as cursor:
             if not _exists(cursor, FILLED_TABLE):
                 return None

@@ -1,11 +1,9 @@
 """A bank searched by a server: the server pre-selects, the client measures again and proves.
 
-A service holds the distinct directions of one section under one distance, keyed
-0, 1, 2, ... in the order of the bank, and a layout that says which transitions
-share a direction. It is asked for the directions of largest inner product, a
-few more than k. Those are fetched and measured by `nearest.pair_distances`, so
-the bits are those of the exact search in memory. What was not fetched is proven
-to be farther away; where that cannot be proven, more is fetched.
+A service holds the distinct directions of one section under one distance, keyed 0, 1, 2, ... in the
+order of the bank, and a layout that says which transitions share a direction. A few more than k of
+largest inner product are fetched and measured by `nearest.pair_distances`. What was not fetched is
+proven to be farther away; if that cannot be proven, more is fetched.
 """
 
 import json
@@ -26,7 +24,7 @@ from tabon.method.bank import SectionBank, TransitionBank, bank_transitions
 from tabon.method.distances import get_distance
 from tabon.method.nearest import ExactIndex, Neighbours, check_neighbours, pair_distances, rounding_slack
 from tabon.method.sentence_sets import Ids, Progress
-from tabon.search.repeats import Copies
+from tabon.search.half_index import Copies
 from tabon.text.reports import SECTIONS, Section
 
 FORMAT = 1
@@ -34,7 +32,7 @@ PATIENCE_S = 30.0  # how long a lost server is asked again
 FILL_ROWS = 4096  # transitions worked out at once while filling
 QUERIES_AT_ONCE = 64
 EXTRA = 8  # candidates asked for beyond k
-MOST_CANDIDATES = 1024  # where this many prove nothing, every row is read
+MOST_CANDIDATES = 1024  # if this many prove nothing, every row is read
 BYTES_AT_ONCE = 8 << 20
 
 Checks = NDArray[np.uint32]
@@ -62,7 +60,7 @@ class Filled:
 
     @classmethod
     def from_text(cls, text: str) -> "Filled | None":
-        """Read the facts; None where another version of tabon wrote them."""
+        """Read the facts; None if another version of tabon wrote them."""
         facts = json.loads(text)
         return cls(**facts) if facts.get("format") == FORMAT else None
 
@@ -71,7 +69,7 @@ class Filled:
 class Layout:
     """Which direction each transition of a section has, and a checksum of each direction."""
 
-    numbers: Ids  # for each transition that has the section; -1 where it is zero
+    numbers: Ids  # for each transition that has the section; -1 if it is zero
     checks: Checks  # crc32 of each distinct direction
 
     def as_bytes(self) -> bytes:
@@ -91,12 +89,10 @@ class Layout:
 class Service(Protocol):
     """What a server must be able to do; every call may raise a SearchServiceError."""
 
-    @property
-    def place(self) -> str:
-        """Return the server's kind, host and port, for messages; never a password."""
+    place: str  # the server's kind, host and port, for messages; never a password
 
     def find(self, name: str) -> Filled | None:
-        """Return what was filled under this name, to the end; None where nothing was."""
+        """Return what was filled under this name, to the end; None if nothing was."""
 
     def layout(self, name: str, filled: Filled) -> bytes:
         """Return the bytes of a layout."""
@@ -244,34 +240,36 @@ class RemoteIndex:
         distances = np.empty((len(queries), k))
         rows = np.empty((len(queries), k), dtype=np.int64)
         for start in range(0, len(queries), QUERIES_AT_ONCE):
-            block = slice(start, start + QUERIES_AT_ONCE)
-            asked = np.ascontiguousarray(queries[block], dtype=np.float32)
-            distances[block], rows[block] = self._search_block(asked, k)
+            left = np.arange(start, min(start + QUERIES_AT_ONCE, len(queries)))
+            limit = min(self._filled.rows, k + EXTRA)
+            while len(left):  # ask for more and more until nothing nearer can be left out
+                asked = np.ascontiguousarray(queries[left], dtype=np.float32)
+                if limit > MOST_CANDIDATES:
+                    found, keys = self._read_all(asked, min(k, self._filled.rows))
+                    bound = np.full(len(left), np.inf)
+                else:
+                    found, keys, bound = _patiently(partial(self._candidates, asked, limit), self._patience_s)
+                for place, near, of in zip(left, found, keys, strict=True):
+                    _, distance, row = self._copies.spread(of, near, of)
+                    order = np.lexsort((row, distance))[:k]  # nearest first, ties by row
+                    distances[place], rows[place] = distance[order], row[order]
+                left = left[bound <= distances[left, -1]]
+                limit = min(self._filled.rows, 2 * limit)
         return Neighbours(distances, rows)
-
-    def _search_block(self, queries: Matrix, k: int) -> tuple[Distances, Ids]:
-        """Ask for more and more candidates until nothing nearer can be left out."""
-        distances, rows = np.empty((len(queries), k)), np.empty((len(queries), k), dtype=np.int64)
-        left, limit = np.arange(len(queries)), min(self._filled.rows, k + EXTRA)
-        while len(left):
-            asked = queries[left]
-            if limit > MOST_CANDIDATES:
-                found, keys = self._read_all(asked, min(k, self._filled.rows))
-                bound = np.full(len(left), np.inf)
-            else:
-                found, keys, bound = _patiently(partial(self._candidates, asked, limit), self._patience_s)
-            for place, near, of in zip(left, found, keys, strict=True):
-                distances[place], rows[place] = self._with_copies(near, of, k)
-            left = left[bound <= distances[left, -1]]
-            limit = min(self._filled.rows, 2 * limit)
-        return distances, rows
 
     def _candidates(self, queries: Matrix, limit: int) -> tuple[Distances, Ids, Distances]:
         """Return distances and keys of the best, and the least distance that any other row has."""
         self._check_count()
         listed, products = self._service.nearest(self._filled, queries, limit)
         self._check_count()
-        keys, similarity = self._checked(listed, products, len(queries), limit)
+        if len(listed) != len(queries) or any(len(keys) != limit for keys in listed):
+            raise self._incomplete("fewer neighbours than were asked for")
+        keys, similarity = np.stack(listed), np.stack(products)
+        ordered = np.sort(keys, axis=1)
+        if ordered[:, 0].min() < 0 or ordered[:, -1].max() >= self._filled.rows:
+            raise self._incomplete("rows that were never filled")
+        if (np.diff(ordered, axis=1) == 0).any() or (np.diff(similarity, axis=1) > 0).any():
+            raise self._incomplete("a row twice or out of order")
         wanted, place = np.unique(keys, return_inverse=True)
         directions = self._fetch(wanted)
         query = np.repeat(np.arange(len(queries)), limit)
@@ -283,20 +281,6 @@ class RemoteIndex:
         if limit == self._filled.rows:
             return distances, keys, np.full(len(queries), np.inf)
         return distances, keys, 0.5 * (1.0 - similarity[:, -1] - self._slack)
-
-    def _checked(
-        self, listed: Sequence[Ids], products: Sequence[Distances], queries: int, limit: int
-    ) -> tuple[Ids, Distances]:
-        """Return the answer as two tables; one that lacks a key, or has one twice, is refused."""
-        if len(listed) != queries or any(len(keys) != limit for keys in listed):
-            raise self._incomplete("fewer neighbours than were asked for")
-        keys, similarity = np.stack(listed), np.stack(products)
-        ordered = np.sort(keys, axis=1)
-        if ordered[:, 0].min() < 0 or ordered[:, -1].max() >= self._filled.rows:
-            raise self._incomplete("rows that were never filled")
-        if (np.diff(ordered, axis=1) == 0).any() or (np.diff(similarity, axis=1) > 0).any():
-            raise self._incomplete("a row twice or out of order")
-        return keys, similarity
 
     def _check_count(self) -> None:
         """Refuse an answer while some of the rows are not searched."""
@@ -341,12 +325,6 @@ class RemoteIndex:
             distances = np.take_along_axis(distances, order, axis=1)
             keys = np.take_along_axis(keys, order, axis=1)
         return distances, keys
-
-    def _with_copies(self, distances: Distances, keys: Ids, k: int) -> tuple[Distances, Ids]:
-        """Replace each direction by the bank rows that have it; nearest first, ties by row."""
-        _, distance, row = self._copies.spread(keys, distances, keys)
-        order = np.lexsort((row, distance))[:k]
-        return distance[order], row[order]
 
 
 def name_of(bank: TransitionBank, section: str, distance: str) -> str:

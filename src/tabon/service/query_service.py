@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Final, cast
 
-from tabon.encoders.cache import CachingEncoder
+from tabon.encoders.sentence_store import CachingEncoder
 from tabon.errors import ServiceError, TabonError
 from tabon.explain.explanation import NEIGHBOURS, Explanation, explain
 from tabon.method.bank import TransitionBank

@@ -1,9 +1,9 @@
-"""Words that tell of a change since the visit before, and what they say.
+"""Words of change since the visit before, and what they mean.
 
     "no significant change" ─▶ stable     "has decreased" ─▶ improved     "no longer seen" ─▶ resolved
 
 A word is read with the negation right before it: "not improved" is stable, and
-"no new effusion" tells of no change at all, only of a look at the prior.
+"no new effusion" is no change at all, only a look at the prior.
 Words are not tied to findings: whose improvement it is stays open.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from tabon.text.sentences import split_sentences
 
@@ -71,18 +71,12 @@ _RECOMMENDS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ChangeWord:
-    """One word or phrase of change, as it stands in a sentence."""
+    """One word or phrase of change, as a sentence has it."""
 
     change: Change
     text: str  # in small letters
     sentence: int  # its index in split_sentences(text)
     start: int  # where it begins in the sentence
-
-
-class _Found(NamedTuple):
-    change: Change
-    text: str
-    start: int
 
 
 def change_words(text: str) -> tuple[ChangeWord, ...]:
@@ -94,14 +88,14 @@ def change_words(text: str) -> tuple[ChangeWord, ...]:
     [('improved', 'decreased'), ('stable', 'no change')]
     """
     return tuple(
-        ChangeWord(found.change, found.text, index, found.start)
+        ChangeWord(change, word, index, start)
         for index, sentence in enumerate(split_sentences(text))
-        for found in _in_sentence(sentence)
+        for change, word, start in _in_sentence(sentence)
     )
 
 
 def changes(text: str) -> frozenset[Change]:
-    """Return the kinds of change that a text tells of; a mere look at the prior is none.
+    """Return the kinds of change in a text; a mere look at the prior is none.
 
     >>> sorted(changes("New PICC. Compared with the prior study, effusion is unchanged."))
     ['new', 'stable']
@@ -110,12 +104,12 @@ def changes(text: str) -> frozenset[Change]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _in_sentence(sentence: str) -> tuple[_Found, ...]:
-    """Find the words of one sentence; a sentence that comes again is looked up."""
+def _in_sentence(sentence: str) -> tuple[tuple[Change, str, int], ...]:
+    """Find the words of one sentence and where they begin; a sentence that comes again is looked up."""
     text = sentence.lower()
     advice = _RECOMMENDS.search(text)
     end = advice.start() if advice else len(text)
     return tuple(
-        _Found(_MEANING[found.lastgroup or ""], found[0].strip(), found.start())
+        (_MEANING[found.lastgroup or ""], found[0].strip(), found.start())
         for found in _PATTERN.finditer(text, 0, end)
     )

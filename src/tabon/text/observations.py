@@ -4,8 +4,8 @@
 
 A noun ("effusion") takes its polarity from the words before it ("no", "possible", until "but" ends
 that scope) and after it ("is not seen", "cannot be excluded"). A statement ("the heart is
-enlarged") says it itself. The words are in `observations.toml`. What it is worth, and
-where it errs, is in `docs/reference/labeller.md`.
+enlarged") says it itself. The words are in `observations.toml`; `docs/reference/labeller.md` has
+its accuracy and its errors.
 """
 
 import re
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import pairwise
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from tabon.text.sentences import split_sentences
 
@@ -137,12 +137,6 @@ def _groups(rows: Mapping[str, list[str]], *names: str) -> str:
     return _any_of(f"(?P<{name}>{_any_of(rows[name])})" for name in names)
 
 
-def _statement(row: Mapping[str, Any]) -> _Statement:
-    """Compile one row of statements."""
-    pattern = _any_of(row["words"]).replace("{gap}", _GAP)
-    return _Statement(re.compile(rf"\b{pattern}"), tuple(row["of"]), row["says"])
-
-
 @cache
 def _lexicon() -> _Lexicon:
     """Read and compile the lexicon, once."""
@@ -154,7 +148,14 @@ def _lexicon() -> _Lexicon:
     return _Lexicon(
         nouns=re.compile(r"\b" + _groups(nouns, *nouns)),
         noun_rows=tuple(tuple(row["of"]) for row in book["nouns"]),
-        statements=tuple(_statement(row) for row in book["statements"]),
+        statements=tuple(
+            _Statement(
+                re.compile(r"\b" + _any_of(row["words"]).replace("{gap}", _GAP)),
+                tuple(row["of"]),
+                row["says"],
+            )
+            for row in book["statements"]
+        ),
         before=re.compile(r"(?:\b|(?=[,;?-]))" + cues),
         after=re.compile(
             rf"(?:(?!{starts}{_any_of(after['between'])})[\s\S])*?"
@@ -262,7 +263,7 @@ def side_of(text: str) -> Side | None:
 
 
 def _sides(text: str, spans: list[_Span]) -> list[Side | None]:
-    """Return the side of each span: what stands before its group of joined spans, else after it.
+    """Return the side of each span: what is before its group of joined spans, else after it.
 
     Spans with nothing but "and", "or" and commas between them are one group.
     """

@@ -68,7 +68,7 @@ class Query:
     patient: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)  # unknown keys, passed through
     draft_facts: tuple[Mapping[str, Any], ...] = ()  # what is known of each draft beside its text
-    reference: Any = None  # R as it stands in the file: what was really written; not looked at here
+    reference: Any = None  # R as it is in the file: what was really written; not looked at here
 
     def __post_init__(self) -> None:
         """Refuse reports that are too long to be compared."""

@@ -8,7 +8,7 @@ loses a word: what is neither Findings nor Impression is kept as `other`.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
@@ -20,7 +20,7 @@ Section = Literal["findings", "impression"]
 SECTIONS: Final[tuple[Section, ...]] = ("findings", "impression")
 
 DEIDENTIFIED: Final = r"\[\*\*[^\]*]{0,80}\*\*\]|\b[Xx]{3,}\b|_{3,}"
-"""What stands where a name or a date was removed: `[**Name**]`, `XXXX`, `___`."""
+"""What takes the place of a name or a date: `[**Name**]`, `XXXX`, `___`."""
 
 _DEIDENTIFIED = re.compile(DEIDENTIFIED)
 _NOTHING = re.compile(r"n/a|n\.a|na|nan|nil|none|null|not (?:applicable|available|provided)", re.IGNORECASE)
@@ -36,11 +36,6 @@ def is_placeholder(text: str) -> bool:
     if not any(character.isalnum() for character in words):
         return True
     return _NOTHING.fullmatch(text.strip(" \t\r\n.()[]<>*_\"'")) is not None
-
-
-def _section_text(text: str) -> str:
-    """The text without outer blanks, or nothing where it is a placeholder."""
-    return "" if is_placeholder(text) else text.strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +54,20 @@ class Report:
     other: str = ""  # headers included
 
     def __post_init__(self) -> None:
-        """Replace placeholders."""
-        object.__setattr__(self, "findings", _section_text(self.findings))
-        object.__setattr__(self, "impression", _section_text(self.impression))
+        """Replace placeholders, and strip blanks."""
+        for name in SECTIONS:
+            text = getattr(self, name)
+            object.__setattr__(self, name, "" if is_placeholder(text) else text.strip())
 
     def section(self, name: Section) -> str:
-        """The text of one section.
-
-        Raises:
-            UnknownNameError: there is no such section.
-        """
+        """The text of one section; another name is an UnknownNameError."""
         if name not in SECTIONS:
             raise UnknownNameError("section", name, SECTIONS)
         return self.findings if name == "findings" else self.impression
+
+    def sections(self) -> dict[str, str]:
+        """The two sections by name, as records hold them."""
+        return {"findings": self.findings, "impression": self.impression}
 
     @property
     def is_empty(self) -> bool:
@@ -84,7 +80,7 @@ class Report:
 _Name = Literal["findings", "impression", "both", "other"]
 _NAMES: Final[tuple[_Name, ...]] = ("both", "impression", "findings", "other")
 
-# In each group the longer phrase stands before its own beginning. A blank in a
+# In each group the longer phrase comes before its own beginning. A blank in a
 # phrase is one to three blanks in a report; " and " is also "&", "/" or "+".
 _PHRASES: Final[Mapping[_Name, str]] = {
     "both": r"findings? and (?:impressions?|conclusions?)|(?:impressions?|conclusions?) and findings?",
@@ -161,7 +157,7 @@ class _Header(NamedTuple):
 
 
 def _decoration_start(text: str, phrase: re.Match[str]) -> int | None:
-    """Where the line of a phrase begins, if only decoration stands before the phrase."""
+    """Where the line of a phrase begins, if only decoration is before the phrase."""
     start = phrase.start()
     floor = max(0, start - _LONGEST_DECORATION)
     newline = text.rfind("\n", floor, start)
@@ -247,7 +243,7 @@ class Piece(NamedTuple):
 def pieces(text: str) -> Iterator[Piece]:
     """Cut a text at its headers; the pieces in a row spell the text again.
 
-    The first piece is what stands before the first header, often nothing.
+    The first piece is what comes before the first header, often nothing.
 
     >>> for piece in pieces("Findings: Clear. Impression: Normal."):
     ...     print(tuple(piece))
@@ -266,11 +262,6 @@ def pieces(text: str) -> Iterator[Piece]:
     yield Piece(text[here.start : here.end], here.name, text[here.end :])
 
 
-def _joined(texts: Iterable[str]) -> str:
-    """The texts as paragraphs, without the empty ones."""
-    return "\n\n".join(filter(None, (text.strip() for text in texts)))
-
-
 def parse_report(text: str) -> Report:
     r"""Find the sections of a raw report; never raises and never loses a word.
 
@@ -286,13 +277,14 @@ def parse_report(text: str) -> Report:
     found = tuple(pieces(text))
     if len(found) == 1:
         return Report(findings=text)
-    return Report(
-        findings=_joined(_section_text(piece.body) for piece in found if piece.name in {"findings", "both"}),
-        impression=_joined(
-            _section_text(piece.body) for piece in found if piece.name in {"impression", "both"}
-        ),
-        other=_joined(piece.header + piece.body for piece in found if piece.name == "other"),
-    )
+    texts: dict[str, list[str]] = {"findings": [], "impression": [], "other": []}
+    for header, name, body in found:
+        if name == "other":
+            texts["other"].append(f"{header}{body}".strip())
+        elif not is_placeholder(body):
+            for section in SECTIONS if name == "both" else (name,):
+                texts[section].append(body.strip())
+    return Report(**{name: "\n\n".join(filter(None, parts)) for name, parts in texts.items()})
 
 
 def _string_at(record: Mapping[object, object], key: str) -> str:
@@ -306,11 +298,7 @@ def _string_at(record: Mapping[object, object], key: str) -> str:
 
 
 def report_from_record(value: object) -> Report:
-    """The report that a JSON value stands for.
-
-    Args:
-        value: a raw report as one string; an object with "findings" or
-            "impression" or both; or an object with "text", a raw report.
+    """The report of a JSON value: raw text, or an object with "findings", "impression" or raw "text".
 
     Raises:
         BadInputError: the value is none of these. The message has no report text.

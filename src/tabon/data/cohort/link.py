@@ -18,7 +18,6 @@ from tabon.text.reports import SECTIONS
 
 VIEWS: tuple[View, View] = ("AP", "PA")
 LEAST_VISITS = 2
-SPLITS = ("train", "valid", "test")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +59,8 @@ class Linked:
 def link(visits: Iterable[Visit], rules: Rules) -> Linked:
     """Apply the rules to all the visits of one patient."""
     visits = list(visits)
-    excluded: list[Excluded] = []
     split = _split(visits, rules)
-    united = _unite(visits, excluded)
+    united, excluded = _unite(visits)
     reasons = {visit.study: _reason(visit, rules) for visit in united}
     excluded += [_exclude(visit, reason) for visit in united if (reason := reasons[visit.study])]
     qualifying = [visit for visit in united if reasons[visit.study] is None]
@@ -80,9 +78,10 @@ def link(visits: Iterable[Visit], rules: Rules) -> Linked:
     return Linked(Chain(patient, split, view, tuple(kept)), tuple(excluded))
 
 
-def _unite(visits: Iterable[Visit], excluded: list[Excluded]) -> list[Visit]:
+def _unite(visits: Iterable[Visit]) -> tuple[list[Visit], list[Excluded]]:
     """Make one visit of the rows of one study: all images, the earliest moment, the first text by hash."""
     studies: dict[str, Visit] = {}
+    excluded: list[Excluded] = []
     for visit in sorted(visits, key=_preference):
         first = studies.setdefault(visit.study, visit)
         if visit.report != first.report:
@@ -91,7 +90,7 @@ def _unite(visits: Iterable[Visit], excluded: list[Excluded]) -> list[Visit]:
             images = dict.fromkeys((*first.images, *visit.images))
             earlier = visit.moment if visit.moment.precedes(first.moment) else first.moment
             studies[visit.study] = replace(first, images=tuple(images), moment=earlier)
-    return list(studies.values())
+    return list(studies.values()), excluded
 
 
 def _reason(visit: Visit, rules: Rules) -> str | None:
@@ -114,10 +113,9 @@ def _in_order(visits: list[Visit], view: View | None) -> tuple[list[Visit], list
     """
     kept: list[Visit] = []
     unordered: list[Visit] = []
-    of_view = [visit for visit in visits if _has(visit, view)]
-    for visit in sorted(
-        of_view, key=lambda visit: (visit.moment.day, visit.moment.second or 0.0, *_preference(visit))
-    ):
+    of_view = (visit for visit in visits if _has(visit, view))
+    by_time = sorted(of_view, key=lambda one: (one.moment.day, one.moment.second or 0.0, *_preference(one)))
+    for visit in by_time:
         if not kept or kept[-1].moment.precedes(visit.moment):
             kept.append(visit)
         elif _preference(visit) < _preference(kept[-1]):

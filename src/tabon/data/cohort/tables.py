@@ -21,11 +21,12 @@ from typing import IO, Any
 from tabon._internal.extras import require
 from tabon.errors import BadInputError
 
-FIELD_LIMIT = min(sys.maxsize, 2**31 - 1)  # a whole report may stand in one field of a CSV file
+FIELD_LIMIT = min(sys.maxsize, 2**31 - 1)  # a whole report may be in one field of a CSV file
 CHUNK = 2**18  # characters of a JSON text that are read at once
 LONGEST_VALUE = 2**24  # characters of one member of a JSON object; a longer one is taken for damage
 PACKED = 256  # bytes that are unpacked at once; a repetitive file may hold megabytes in them
 ALMOST = 0.8  # how much a column must look like the missing one to be named
+DAMAGE = (EOFError, csv.Error, ValueError, OSError, RecursionError, zlib.error)
 _DECODER = json.JSONDecoder()
 _BLANKS = re.compile(r"[ \t\r\n]+")
 
@@ -72,7 +73,7 @@ def read_csv(path: Path, columns: Iterable[str] = (), *, delimiter: str = ",") -
 
 
 def read_json_object(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield the members of one large JSON object, in which NaN may stand as Python writes it."""
+    """Yield the members of one large JSON object, which may hold NaN as Python writes it."""
     with whole(path), open_text(path) as file:
         text = _JsonText(file)
         for _ in text.items("{", "}"):
@@ -84,7 +85,7 @@ def read_json_object(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def read_json_array(path: Path) -> Iterator[Any]:
-    """Yield the items of one large JSON array, in which NaN may stand as Python writes it."""
+    """Yield the items of one large JSON array, which may hold NaN as Python writes it."""
     with whole(path), open_text(path) as file:
         text = _JsonText(file)
         for _ in text.items("[", "]"):
@@ -169,14 +170,11 @@ def read_json_lines(path: Path, columns: Iterable[str] = ()) -> Iterator[Row]:
 def read_parquet(path: Path, columns: Iterable[str] = ()) -> Iterator[Row]:
     """Yield the rows of a Parquet file, numbered from 1."""
     parquet = require("pyarrow.parquet", extra="cohort", feature="Parquet files")
-    arrow = require("pyarrow", extra="cohort", feature="Parquet files")
-    try:
+    with whole(path):
         file = parquet.ParquetFile(path)
         check_columns(path, file.schema_arrow.names, columns)
         rows = (row for batch in file.iter_batches(batch_size=1024) for row in batch.to_pylist())
         yield from (Row(number, row) for number, row in enumerate(rows, start=1))
-    except (arrow.ArrowException, OSError) as error:
-        raise _truncated(path, error) from error
 
 
 def check_columns(path: Path, found: Iterable[str], wanted: Iterable[str]) -> None:
@@ -257,19 +255,15 @@ class _ZstdFile(RawIOBase):
 
 @contextmanager
 def whole(path: Path) -> Iterator[None]:
-    """Turn what a truncated or foreign file raises into one sentence."""
+    """Turn what a truncated or foreign file raises, also inside an optional package, into one sentence."""
     try:
         yield
     except BadInputError:
         raise
-    except (EOFError, csv.Error, ValueError, OSError, RecursionError, zlib.error) as error:
-        raise _truncated(path, error) from error
     except Exception as error:
-        if type(error).__module__.partition(".")[0] != "zstandard":
+        foreign = type(error).__module__.partition(".")[0] in {"zstandard", "pyarrow"}
+        if not (foreign or isinstance(error, DAMAGE)):
             raise
-        raise _truncated(path, error) from error
-
-
-def _truncated(path: Path, error: Exception) -> BadInputError:
-    """Name the file that could not be read to its end."""
-    return BadInputError(f"{path} is truncated or damaged ({type(error).__name__}); copy it again")
+        raise BadInputError(
+            f"{path} is truncated or damaged ({type(error).__name__}); copy it again"
+        ) from error

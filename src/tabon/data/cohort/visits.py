@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from tabon.data.cohort.tables import read_csv
+from tabon.data.cohort.tables import find_file, read_csv
 from tabon.errors import BadInputError
 from tabon.text.reports import Report
 
@@ -66,6 +66,17 @@ class Visit:
     split: str | None  # train, valid or test; None where the data set has no splits
     source: Source
 
+    @classmethod
+    def from_record(cls, values: dict[str, Any]) -> "Visit":
+        """Read back what `dataclasses.asdict` made of a visit."""
+        values |= {
+            "moment": Moment(**values["moment"]),
+            "report": Report(**values["report"]),
+            "images": tuple(Image(**image) for image in values["images"]),
+            "source": Source(**values["source"]),
+        }
+        return cls(**values)
+
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
@@ -108,16 +119,24 @@ def visit_or_excluded(  # noqa: PLR0913  # the fields of a visit
     )
 
 
-def visits_of_rows(
-    path: Path, columns: Iterable[str], visit: Callable[[Mapping[str, str], Source], Visit | Excluded]
-) -> Iterator[Visit | Excluded]:
-    """Make a visit of each row of a CSV file; those that are no whole rows are left out."""
-    for row in read_csv(path, columns):
-        source = Source(path.name, row.line)
-        yield visit(row.values, source) if row.whole else Excluded(source, "wrong-field-count")
-
-
 Reader = Callable[[Path], Iterator[Visit | Excluded]]
+
+
+def csv_reader(
+    names: Iterable[str],
+    columns: Iterable[str],
+    visit: Callable[[Mapping[str, str], Source], Visit | Excluded],
+) -> Reader:
+    """Return a reader of the first CSV file of these names that makes a visit of each whole row."""
+
+    def read(folder: Path) -> Iterator[Visit | Excluded]:
+        """Yield a visit per row."""
+        path = find_file(folder, *names)
+        for row in read_csv(path, columns):
+            source = Source(path.name, row.line)
+            yield visit(row.values, source) if row.whole else Excluded(source, "wrong-field-count")
+
+    return read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,16 +167,10 @@ def normal_view(spelling: str | None) -> View | None:
     return "PA" if letters in PA_SPELLINGS else None
 
 
-SPLITS = {
-    "train": "train",
-    "training": "train",
-    "valid": "valid",
-    "validate": "valid",
-    "validation": "valid",
-    "val": "valid",
-    "dev": "valid",
-    "test": "test",
-    "testing": "test",
+SPLIT_SPELLINGS = {
+    "train": {"train", "training"},
+    "valid": {"valid", "validate", "validation", "val", "dev"},
+    "test": {"test", "testing"},
 }
 
 
@@ -167,7 +180,8 @@ def normal_split(spelling: str | None) -> str | None:
     >>> [normal_split(text) for text in ("Train", "validate", "test ", "holdout", None)]
     ['train', 'valid', 'test', None, None]
     """
-    return SPLITS.get((spelling or "").strip().lower())
+    word = (spelling or "").strip().lower()
+    return next((split for split, spellings in SPLIT_SPELLINGS.items() if word in spellings), None)
 
 
 def said(value: object) -> str:
@@ -189,11 +203,11 @@ def moment_or_reason(day: object, time: object = None) -> Moment | str:
     if not said(day):
         return "no-date"
     try:
-        date_only = moment_from(said(day))
+        moment_from(said(day))
     except BadInputError:
         return "bad-date"
     try:
-        return Moment(date_only.day, _second(said(time)))
+        return moment_from(said(day), said(time))
     except BadInputError:
         return "bad-time"
 
@@ -215,16 +229,11 @@ def moment_from(day: object, time: object = None) -> Moment:
             found = datetime.fromisoformat(text).date()
     except ValueError:
         raise BadInputError(f"a date of {len(text)} characters is neither YYYYMMDD nor ISO") from None
-    return Moment(found.toordinal(), _second(time))
-
-
-def _second(time: object) -> float | None:
-    """Return the second of the day."""
-    text = "" if time is None else str(time).strip()
-    if not text or text.lower() == "nan":
-        return None
-    whole, _, fraction = text.partition(".")
-    found = TIME.fullmatch(whole.zfill(6) + "." + fraction)
-    if found is None:
-        raise BadInputError(f"a time of {len(text)} characters is not HHMMSS")
-    return int(found[1]) * 3600 + int(found[2]) * 60 + float(found[3] + "0")
+    clock = "" if time is None else str(time).strip()
+    if not clock or clock.lower() == "nan":
+        return Moment(found.toordinal())
+    whole, _, fraction = clock.partition(".")
+    parts = TIME.fullmatch(whole.zfill(6) + "." + fraction)
+    if parts is None:
+        raise BadInputError(f"a time of {len(clock)} characters is not HHMMSS")
+    return Moment(found.toordinal(), int(parts[1]) * 3600 + int(parts[2]) * 60 + float(parts[3] + "0"))

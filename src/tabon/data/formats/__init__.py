@@ -7,13 +7,16 @@ Nothing here opens a file or a connection. Research use only; not a medical devi
 """
 
 from tabon._internal.dicom import is_dicom
-from tabon.data.formats.dicom_files import dicom_values, parse_dicom, value_text
-from tabon.data.formats.dicom_sr import read_sr
-from tabon.data.formats.dicom_sr_writer import write_sr
-from tabon.data.formats.draft_text import DISCLAIMER
-from tabon.data.formats.fhir import patient_reference, read_fhir
-from tabon.data.formats.fhir_writer import FHIR_VERSIONS, FhirVersion, about_resource, write_fhir
-from tabon.data.formats.received import MAX_FILE, MAX_TEXT, Received
+from tabon.data.formats.dicom_sr import dicom_values, parse_dicom, read_sr, value_text, write_sr
+from tabon.data.formats.documents import DISCLAIMER, MAX_FILE, MAX_TEXT, Received
+from tabon.data.formats.fhir import (
+    FHIR_VERSIONS,
+    FhirVersion,
+    about_resource,
+    patient_reference,
+    read_fhir,
+    write_fhir,
+)
 
 __all__ = [
     "DISCLAIMER",
@@ -32,7 +35,7 @@ __all__ = [
 
 
 def read_any(data: bytes, *, name: str) -> tuple[Received, ...]:
-    """Read the reports of a FHIR or a DICOM SR file, told apart by its first bytes."""
+    """Read the reports of a FHIR or a DICOM SR file, which its first bytes say."""
     return (read_sr(data, name=name),) if is_dicom(data) else read_fhir(data, name=name)
 
 

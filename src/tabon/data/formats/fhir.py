@@ -1,12 +1,13 @@
-"""FHIR R4 and R5 DiagnosticReport to reports.
+"""FHIR R4 and R5 DiagnosticReport to reports, and the chosen draft to a DiagnosticReport.
 
-The text is looked for where it is most complete, in this order:
+Text is looked for where it is most complete, in the same places in both versions:
 
 1. `presentedForm`: the first text/plain attachment, else the first text/html one;
 2. `conclusion` as the impression, and the strings of its Observations as the findings;
 3. `text.div`, the narrative.
 
-Both versions keep these in the same places, so reading needs no version.
+A draft has status preliminary. The text as a whole (`presentedForm`, `text`) and the sections
+(`conclusion`, an Observation for the findings) are each complete in themselves.
 """
 
 import base64
@@ -14,11 +15,21 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from email.message import Message
-from typing import Any
+from html import escape
+from typing import Any, Literal, get_args
 
-from tabon.data.formats.draft_text import presented_text
+from tabon._internal.registry import check_name
+from tabon.data.formats.documents import (
+    DISCLAIMER,
+    MAX_TEXT,
+    Received,
+    check_file_size,
+    check_text_size,
+    one_line,
+    plain_draft,
+    presented_text,
+)
 from tabon.data.formats.html_text import html_text
-from tabon.data.formats.received import MAX_TEXT, Received, check_file_size, check_text_size
 from tabon.errors import BadInputError
 from tabon.text.reports import Report, parse_report
 
@@ -35,11 +46,7 @@ Observations = Mapping[str, Resource]
 
 
 def read_fhir(data: bytes, *, name: str = "the FHIR file") -> tuple[Received, ...]:
-    """Read every DiagnosticReport of a file, in its order.
-
-    Args:
-        data: JSON: one DiagnosticReport, or a Bundle with at least one.
-        name: what an error calls the file.
+    """Read every DiagnosticReport of a JSON file: one, or a Bundle with at least one; `name` is for errors.
 
     Raises:
         BadInputError: not such a file, or a report without text that can be read.
@@ -55,7 +62,7 @@ def read_fhir(data: bytes, *, name: str = "the FHIR file") -> tuple[Received, ..
                 observations[address] = resource
             if isinstance(resource.get("id"), str):
                 observations[f"Observation/{resource['id']}"] = resource
-    return tuple(_received(report, observations, called(report, name)) for report in reports)
+    return tuple(_received(report, observations, name) for report in reports)
 
 
 def patient_reference(resource: Resource, name: str) -> str | None:
@@ -67,7 +74,10 @@ def patient_reference(resource: Resource, name: str) -> str | None:
 
 
 def _received(resource: Resource, observations: Observations, name: str) -> Received:
-    """Return what one DiagnosticReport says."""
+    """Return what one DiagnosticReport says; messages name it by its id, if that is one."""
+    identity = resource.get("id")
+    if isinstance(identity, str) and _ID.fullmatch(identity):
+        name = f"{name}, DiagnosticReport {identity}"
     report, source = _report(resource, observations, name)
     period = object_at(resource, "effectivePeriod", name)
     return Received(
@@ -155,10 +165,17 @@ def _decoded(data: str, charset: object, name: str) -> str:
 
 
 def _structured(resource: Resource, observations: Observations, name: str) -> Report:
-    """Return the conclusion as impression and the Observations' strings as findings."""
+    """Return the conclusion as impression and the Observations' strings as findings.
+
+    All contained Observations count, and those of the Bundle that the report names.
+    """
+    contained = objects_at(resource, "contained", name)
+    results = (text_at(result, "reference", name) or "" for result in objects_at(resource, "result", name))
+    own = [entry for entry in contained if entry.get("resourceType") == "Observation"]
+    own += filter(None, (observations.get(address.partition("/_history/")[0]) for address in results))
     findings: list[str] = []
     impression = [text_at(resource, "conclusion", name) or ""]
-    for observation in _own_observations(resource, observations, name):
+    for observation in own:
         text = text_at(observation, "valueString", name) or ""
         codings = objects_at(object_at(observation, "code", name), "coding", name)
         codes = [(coding.get("system"), coding.get("code")) for coding in codings]
@@ -172,26 +189,11 @@ def _paragraphs(texts: list[str]) -> str:
     return "\n\n".join(dict.fromkeys(filter(None, (text.strip() for text in texts))))
 
 
-def _own_observations(resource: Resource, observations: Observations, name: str) -> Iterator[Resource]:
-    """Yield the Observations of a report: all contained ones, and those of the Bundle that it names."""
-    for contained in objects_at(resource, "contained", name):
-        if contained.get("resourceType") == "Observation":
-            yield contained
-    for result in objects_at(resource, "result", name):
-        address = (text_at(result, "reference", name) or "").partition("/_history/")[0]
-        if address in observations:
-            yield observations[address]
-
-
 # --- FHIR's JSON with its types checked: a value of another type is named, never shown ----
 
 
 def parse_resource(data: bytes, name: str) -> Resource:
-    """Return the one JSON object of a file.
-
-    Raises:
-        BadInputError: the bytes are too many, not UTF-8, not JSON or not an object with a resourceType.
-    """
+    """Return the one JSON object of a file, which must be UTF-8 and have a resourceType."""
     check_file_size(data, name)
     try:
         value = json.loads(data.decode("utf-8-sig"))
@@ -208,15 +210,8 @@ def parse_resource(data: bytes, name: str) -> Resource:
     return value
 
 
-def called(resource: Resource, name: str) -> str:
-    """Return what a message calls a resource: the file, and its id where that is one."""
-    identity = resource.get("id")
-    is_id = isinstance(identity, str) and _ID.fullmatch(identity)
-    return f"{name}, DiagnosticReport {identity}" if is_id else name
-
-
 def text_at(resource: Resource, key: str, name: str) -> str | None:
-    """Return the string under a key, None where there is none."""
+    """Return the string under a key, None if there is none."""
     value = resource.get(key)
     if value is not None and not isinstance(value, str):
         raise BadInputError(f"{name}: {key!r} is not a string; FHIR wants one there")
@@ -224,20 +219,16 @@ def text_at(resource: Resource, key: str, name: str) -> str | None:
 
 
 def object_at(resource: Resource, key: str, name: str) -> Resource:
-    """Return the object under a key, an empty one where there is none."""
-    value = resource.get(key)
-    if value is None:
-        return {}
+    """Return the object under a key, an empty one if there is none."""
+    value = {} if resource.get(key) is None else resource[key]
     if not isinstance(value, dict):
         raise BadInputError(f"{name}: {key!r} is not an object; FHIR wants one there")
     return value
 
 
 def objects_at(resource: Resource, key: str, name: str) -> tuple[Resource, ...]:
-    """Return the objects of the list under a key, none where there is no list."""
-    value = resource.get(key)
-    if value is None:
-        return ()
+    """Return the objects of the list under a key, none if there is no list."""
+    value = [] if resource.get(key) is None else resource[key]
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise BadInputError(f"{name}: {key!r} is not a list of objects; FHIR wants one there")
     return tuple(value)
@@ -252,3 +243,94 @@ def bundled(resource: Resource, name: str) -> Iterator[tuple[str | None, Resourc
         inner = object_at(entry, "resource", name)
         if inner:
             yield text_at(entry, "fullUrl", name), inner
+
+
+FhirVersion = Literal["R4", "R5"]
+FHIR_VERSIONS: tuple[FhirVersion, ...] = get_args(FhirVersion)
+TAG_SYSTEM = "urn:tabon:tag"
+_ABOUT = frozenset({"DiagnosticReport", "ImagingStudy"})
+_REFERENCE_KEYS = ("reference", "type", "identifier", "display")
+
+
+def write_fhir(
+    draft: Report,
+    *,
+    signature: str,
+    about: bytes | None = None,
+    fhir_version: FhirVersion = "R4",
+    name: str = "the resource that the draft is about",
+) -> bytes:
+    """Write a draft as one DiagnosticReport in JSON, without an id: the server gives it one.
+
+    `about` is a DiagnosticReport or ImagingStudy in JSON, whose patient and order are taken over.
+
+    Raises:
+        BadInputError: the draft is empty, or `about` cannot be used.
+        UnknownNameError: no such version.
+    """
+    check_name("FHIR version", FHIR_VERSIONS, fhir_version)
+    kept, signature = plain_draft(draft), one_line(signature)
+    text = presented_text(kept, signature=signature)
+    check_text_size(len(text.encode()), "the draft")
+    lines = "<br/>".join(escape(text.strip()).split("\n"))  # nothing in it can be read as a tag
+    attachment = {
+        "contentType": "text/plain; charset=utf-8",
+        "data": base64.b64encode(text.encode()).decode(),
+        "title": "Machine-written draft",
+    }
+    findings = {
+        "resourceType": "Observation",
+        "id": "findings",
+        "status": "preliminary",
+        "code": _coded(FINDINGS_CODE, "Procedure findings"),
+        "valueString": kept.findings,
+    }
+    resource: dict[str, Any] = {
+        "resourceType": "DiagnosticReport",
+        "meta": {"tag": [{"system": TAG_SYSTEM, "code": "machine-written-draft", "display": DISCLAIMER}]},
+        "text": {"status": "generated", "div": f'<div xmlns="http://www.w3.org/1999/xhtml">{lines}</div>'},
+        **({"contained": [findings], "result": [{"reference": "#findings"}]} if kept.findings else {}),
+        "extension": [{"url": SIGNATURE_URL, "valueString": signature}],
+        **_references(about, name),
+        "status": "preliminary",
+        "code": _coded("18748-4", "Diagnostic imaging study"),
+        **({"note": [{"text": DISCLAIMER}]} if fhir_version == "R5" else {}),
+        **({"conclusion": kept.impression} if kept.impression else {}),
+        "presentedForm": [attachment],
+    }
+    return json.dumps(resource, ensure_ascii=False, indent=1).encode() + b"\n"
+
+
+def _coded(code: str, display: str) -> dict[str, Any]:
+    """Return a LOINC concept."""
+    return {"coding": [{"system": LOINC, "code": code, "display": display}], "text": display}
+
+
+def _references(about: bytes | None, name: str) -> dict[str, Any]:
+    """Return the patient and the order that the draft is about."""
+    if about is None:
+        return {}
+    resource = about_resource(about, name)
+    orders = [_taken_over(order, name) for order in objects_at(resource, "basedOn", name)]
+    subject = _taken_over(object_at(resource, "subject", name), name)
+    return {**({"basedOn": orders} if orders else {}), **({"subject": subject} if subject else {})}
+
+
+def about_resource(about: bytes, name: str) -> Resource:
+    """Return the one resource of a file that can say whom a draft is about."""
+    entries = bundled(parse_resource(about, name), name)
+    found = [entry for _, entry in entries if entry.get("resourceType") in _ABOUT]
+    if len(found) != 1:
+        raise BadInputError(
+            f"{name} holds {len(found)} reports or imaging studies; give just the one the draft is about"
+        )
+    return found[0]
+
+
+def _taken_over(reference: Resource, name: str) -> dict[str, Any]:
+    """Return a reference that means the same in another resource."""
+    if (text_at(reference, "reference", name) or "").startswith("#"):
+        raise BadInputError(
+            f"{name} contains its patient or order; give a resource that refers to them by an address"
+        )
+    return {key: reference[key] for key in _REFERENCE_KEYS if key in reference}

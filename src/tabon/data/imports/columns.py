@@ -1,6 +1,7 @@
 """Which column of a table says what: by a map, or by the usual spellings.
 
->>> from tabon.data.imports.source_rows import read_rows
+>>> from tabon._internal.registry import check_name
+from tabon.data.imports.source_rows import read_rows
 >>> rows = read_rows([{"Patient ID": 7, "Study_Date": "2019-04-03", "REPORT": "Clear."}])
 >>> find_columns(rows, VISIT_SPELLINGS, {}, option="--columns")
 {'patient': 'Patient ID', 'date': 'Study_Date', 'report': 'REPORT'}
@@ -10,8 +11,9 @@ import re
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
+from tabon._internal.registry import check_name
 from tabon.data.imports.source_rows import KEY_COLUMN, SourceRows
-from tabon.errors import BadInputError, UnknownNameError
+from tabon.errors import BadInputError
 
 UNUSED = "-"  # in a map: no column has this role
 _NAME = re.compile(r"[^\W\d](?:[\w /()#:-]|[.](?=\w)){0,39}|\(key\)|")  # a frame's index has no name
@@ -78,8 +80,7 @@ def role_map(text: str, roles: Collection[str]) -> dict[str, str]:
         key, sign, column = (piece.strip() for piece in part.partition("="))
         if not (key and sign and column):
             raise BadInputError(f"{part.strip()!r} of the column map is not written as key=column")
-        if key not in roles:
-            raise UnknownNameError("key of the column map", key, roles)
+        check_name("key of the column map", tuple(roles), key)
         if key in columns:
             raise BadInputError(f"{key} stands twice in the column map; name one column")
         columns[key] = column

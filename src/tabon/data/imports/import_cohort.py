@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from tabon._internal.atomic_files import replacing
-from tabon.data.cohort.audit import Audit
 from tabon.data.cohort.build import CohortFiles, cohort_facts, cohort_files, transition_record
 from tabon.data.cohort.link import Chain, Rules, link
 from tabon.data.cohort.visits import DataSet, Excluded, Visit
@@ -98,19 +97,19 @@ def _write(
     guesses: Iterable[Guess],
 ) -> dict[str, Any]:
     """Write a cohort folder, all of it or nothing, and return its audit."""
-    audit = Audit(views=rules.views)
     with ExitStack() as stack:
         null = stack.enter_context(Path(os.devnull).open("wb"))
         files = stack.enter_context(cohort_files(out)) if out else CohortFiles(defaultdict(lambda: null))
         for row in excluded:
-            files.exclude(row, audit)
+            files.exclude(row)
         for chain in chains:
-            files.chain(chain, IMPORTED, rules, audit)
+            files.chain(chain, IMPORTED, rules)
         for split, records in queries.items():
             stream = stack.enter_context(replacing(out / split / "queries.jsonl")) if out else null
             stream.writelines(json.dumps(record, default=str).encode() + b"\n" for record in records)
-        record = audit.close() | {"queries": {split: len(own) for split, own in queries.items()}}
-        files.finish(cohort_facts(IMPORTED, rules, None) | {"guesses": list(map(list, guesses))}, record)
+        counts = {split: len(records) for split, records in queries.items()}
+        facts = {"queries": counts, "guesses": [guess._asdict() for guess in guesses]}
+        record = files.finish(cohort_facts(IMPORTED, rules, None) | facts)
     older = [out / split / "queries.jsonl" for split in QUERY_SPLITS if split not in queries] if out else []
     for path in older:  # of another import into this folder
         path.unlink(missing_ok=True)

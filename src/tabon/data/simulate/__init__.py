@@ -5,9 +5,8 @@ for what it is and is not.
 """
 
 from tabon.data.simulate.drafts import ERRORS
-from tabon.data.simulate.records import simulate_queries, simulate_transitions
+from tabon.data.simulate.records import CohortSummary, simulate_queries, simulate_transitions, summarise
 from tabon.data.simulate.settings import PROMPTS, SPLITS, Prompt, SimulationSettings, Split
-from tabon.data.simulate.summary import CohortSummary, summarise
 
 __all__ = [
     "ERRORS",

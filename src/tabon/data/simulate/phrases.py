@@ -1,8 +1,7 @@
 """The phrase book: `phrases.toml`, read once and cut into choices.
 
-A phrase such as `"[Stable|Unchanged] {np}."` becomes a template: a row of
-parts, each with one option or more. Every place where a choice is made has a
-number of its own, in the order of the file, so that a reader can have a
+A phrase such as `"[Stable|Unchanged] {np}."` becomes a template: parts, each with one option or
+more. Every choice has a number of its own, in the order of the file, so that a reader can have a
 favourite there.
 """
 
@@ -41,7 +40,7 @@ class Words:
 
     noun: Phrases
     grades: tuple[Phrases, ...]  # mild, moderate, severe, as adjectives
-    adverbs: tuple[Phrases, ...]  # the same where an adverb stands ("mildly enlarged")
+    adverbs: tuple[Phrases, ...]  # the same as an adverb ("mildly enlarged")
     present: Phrases | None  # phrases of its own for a finding without a change word
     mass: bool  # takes no article
     plural: bool

@@ -1,21 +1,145 @@
-"""BERT and MPNet without padding, from token ids to unit rows.
+"""BERT and MPNet without padding, from token ids to unit rows; parity with the library is tested.
 
-No sentence of a batch is padded, so there is no mask: the products are of all
-tokens at once, and attention is within the sentences, those of one length
-together. What is left is a dozen operations a layer. Parity with the library is
-tested.
+There is no mask: the products are of all tokens at once, and attention is within the sentences, those
+of one length together. The layers are written in the part of Python that TorchScript reads, so that
+threads do not wait for each other. On a processor reduced precision is a matter of products alone, and
+oneDNN's order of W is made once (docs/decisions/bit-stable-encoding.md).
 """
 
+from collections.abc import Callable
+from functools import cache
 from itertools import accumulate
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, normalize
+from torch.nn.functional import embedding, layer_norm, linear, normalize
 
-from tabon.encoders.batches import Batches, Groups, mixed_batches, one_length_batches
-from tabon.encoders.torch_engine.layers import Layer, Norm, Span, without_python
-from tabon.encoders.torch_engine.products import Product, product_with
+from tabon.encoders.tokens import Batches, Groups, mixed_batches, one_length_batches
+
+REGISTER = 16  # float32 numbers in a register of AVX-512
+
+
+class Product(NamedTuple):
+    """W and b, and W in the order of oneDNN's kernels."""
+
+    weight: Tensor  # in the precision of the product
+    bias: Tensor  # in that of what goes in and comes out
+    ordered: Tensor | None  # None where torch's own product is taken
+
+
+def multiplied(x: Tensor, product: Product) -> Tensor:
+    """Return x·W + b in the precision of x, which may have any number of rows."""
+    if x.dtype == product.weight.dtype:
+        return _multiplied(x, product, product.bias)
+    rounded = _multiplied(x.to(product.weight.dtype), product, None)
+    return rounded.to(x.dtype).add_(product.bias)
+
+
+def _multiplied(x: Tensor, product: Product, bias: Tensor | None) -> Tensor:
+    """Return x·W + b by the kernels that W is in order for."""
+    ordered = product.ordered
+    if ordered is None:
+        return linear(x, product.weight, bias)
+    found: Tensor = torch.ops.mkldnn._linear_pointwise(x, ordered, bias, "none", [], "")  # noqa: SLF001
+    return found
+
+
+def product_with(weight: Tensor, bias: Tensor, rows: int) -> Product:
+    """Return x ↦ x·W + b, at its fastest for x of so many rows.
+
+    W is (out, in), in the precision of the product, b is (out,), in the precision of x.
+    """
+    on_processor = weight.device.type == "cpu" and weight.dtype == torch.bfloat16
+    names = ("_linear_pointwise", "_reorder_linear_weight", "_is_mkldnn_bf16_supported")  # may go any day
+    known = on_processor and all(hasattr(torch.ops.mkldnn, name) for name in names)
+    if not known or not torch.ops.mkldnn._is_mkldnn_bf16_supported():  # noqa: SLF001
+        return Product(weight, bias, None)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as batches run on one: kernels are fastest where both agree
+    try:
+        return Product(weight, bias, torch.ops.mkldnn._reorder_linear_weight(weight, rows))  # noqa: SLF001
+    finally:
+        torch.set_num_threads(threads)
+
+
+class Norm(NamedTuple):
+    """Layer normalisation."""
+
+    weight: Tensor
+    bias: Tensor
+    epsilon: float
+
+
+class Layer(NamedTuple):
+    """One transformer layer."""
+
+    query_key_value: Product
+    attended: Product
+    attention_norm: Norm
+    up: Product
+    down: Product
+    output_norm: Norm
+
+
+class Span(NamedTuple):
+    """Where sentences of one length lie in a batch, and what MPNet adds to their scores."""
+
+    start: int
+    sentences: int
+    length: int
+    bias: Tensor | None
+
+
+def through_layers(x: Tensor, layers: list[Layer], spans: list[Span], heads: int) -> Tensor:
+    """Run all layers on (tokens, d), which is lost."""
+    for layer in layers:
+        attended = _attended(multiplied(x, layer.query_key_value), spans, heads)
+        x = _normed(x.add_(multiplied(attended, layer.attended)), layer.attention_norm)
+        inside = torch.ops.aten.gelu_(multiplied(x, layer.up))
+        x = _normed(x.add_(multiplied(inside, layer.down)), layer.output_norm)
+    return x
+
+
+def _attended(projected: Tensor, spans: list[Span], heads: int) -> Tensor:
+    """Return softmax(q·k/√d + bias)·v of every head, within each sentence; q comes divided by √d.
+
+    Factors are contiguous for one sentence too, where torch would leave them as they lie: bits depend on it.
+    """
+    attended = projected.new_empty([projected.shape[0], projected.shape[1] // 3])
+    for span in spans:
+        tokens = span.sentences * span.length
+        split = projected.narrow(0, span.start, tokens).view(span.sentences, span.length, 3, heads, -1)
+        q, k, v = split.permute(2, 0, 3, 1, 4).unbind(0)
+        scores = torch.matmul(q.contiguous(), k.transpose(-1, -2).contiguous())
+        bias = span.bias
+        if bias is not None:
+            scores += bias
+        out = attended.narrow(0, span.start, tokens).view(span.sentences, span.length, heads, -1)
+        out.transpose(1, 2).copy_(torch.matmul(softmax(scores), v.contiguous()))
+    return attended
+
+
+def softmax(scores: Tensor, register: int = REGISTER) -> Tensor:
+    """Return the softmax of each row; torch's own is slow on a processor where a row fills no register."""
+    if scores.is_cuda or scores.shape[-1] >= register:
+        return scores.softmax(dim=-1)
+    weights = scores.sub_(scores.amax(dim=-1, keepdim=True)).exp_()
+    return weights.div_(weights.sum(dim=-1, keepdim=True))
+
+
+def _normed(x: Tensor, norm: Norm) -> Tensor:
+    """Return layer-normalised rows."""
+    return layer_norm(x, [x.shape[-1]], norm.weight, norm.bias, norm.epsilon)
+
+
+@cache
+def without_python() -> Callable[[Tensor, list[Layer], list[Span], int], Tensor]:
+    """Return `through_layers` as TorchScript; as it is where torch cannot, or its deprecation is an error."""
+    try:
+        return cast("Callable[..., Tensor]", torch.jit.script(through_layers))
+    except (AttributeError, OSError, RuntimeError, DeprecationWarning):
+        return through_layers
 
 
 class WrittenOut:
@@ -38,13 +162,14 @@ class WrittenOut:
         return mixed_batches if self._inner.device.type == "cpu" else one_length_batches
 
     def __call__(self, ids: Tensor, groups: Groups) -> Tensor:
-        """Return one unit row a sentence."""
+        """Return one unit row per sentence."""
         sizes = [group.sentences * group.length for group in groups]
         parts = zip(torch.split(ids, sizes), groups, strict=True)
         embedded = [self._embedded(part.view(group)) for part, group in parts]
         starts = accumulate(sizes[:-1], initial=0)
+        position_bias = self._inner.encoder.compute_position_bias if self._mpnet else lambda _: None
         spans = [
-            Span(start, *group, self._bias(part))
+            Span(start, *group, position_bias(part[:1]))
             for start, group, part in zip(starts, groups, embedded, strict=True)
         ]
         x = torch.cat([part.flatten(0, 1) for part in embedded])
@@ -52,10 +177,6 @@ class WrittenOut:
         last = zip(torch.split(x, sizes), groups, strict=True)
         means = [part.view(*group, -1).float().mean(dim=1) for part, group in last]
         return normalize(torch.cat(means), dim=1)
-
-    def _bias(self, x: Tensor) -> Tensor | None:
-        """Return what MPNet adds to the scores of sentences of this length."""
-        return cast("Tensor", self._inner.encoder.compute_position_bias(x[:1])) if self._mpnet else None
 
     def _embedded(self, ids: Tensor) -> Tensor:
         """Return the sum of what a layer-0 token is made of, normalised."""
@@ -76,8 +197,13 @@ class WrittenOut:
         else:
             parts = [attention.self.query, attention.self.key, attention.self.value]
             attended, norm = attention.output.dense, attention.output.LayerNorm
+        weight = torch.cat([part.weight.detach() for part in parts])
+        bias = torch.cat([part.bias.detach() for part in parts])
+        width = len(bias) // 3
+        for part in (weight, bias):  # q is divided by √d here, once, and not in every batch
+            part[:width] *= (width // self._heads) ** -0.5
         return Layer(
-            query_key_value=self._product(*self._scaled(parts)),
+            query_key_value=self._product(weight, bias),
             attended=self._product(attended.weight, attended.bias),
             attention_norm=self._norm(norm),
             up=self._product(layer.intermediate.dense.weight, layer.intermediate.dense.bias),
@@ -92,12 +218,3 @@ class WrittenOut:
     def _norm(self, norm: Any) -> Norm:  # noqa: ANN401
         """Read what normalises a layer."""
         return Norm(norm.weight.detach(), norm.bias.detach(), float(norm.eps))
-
-    def _scaled(self, parts: list[Any]) -> tuple[Tensor, Tensor]:
-        """Put q, k and v side by side, with q divided by √d here, once, and not in every batch."""
-        weight = torch.cat([part.weight.detach() for part in parts])
-        bias = torch.cat([part.bias.detach() for part in parts])
-        width = len(bias) // 3
-        for part in (weight, bias):
-            part[:width] *= (width // self._heads) ** -0.5
-        return weight, bias

@@ -1,4 +1,4 @@
-"""Honest controls: what a selector is worth when one thing about it is changed."""
+"""Honest controls: how a selector does when one thing about it is changed."""
 
 from tabon.evaluation.controls.conditions import CONDITIONS
 from tabon.evaluation.controls.runner import (

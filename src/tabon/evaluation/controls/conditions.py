@@ -10,17 +10,19 @@ from tabon.encoders import Encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import EncoderError, MissingExtraError, TabonError
 from tabon.evaluation import Picks
-from tabon.evaluation.controls.banks import (
+from tabon.evaluation.controls.changes import (
+    ControlSelector,
     Recut,
+    Split,
     clauses,
     encoded_anew,
     nested_banks,
+    other_priors,
     other_sections,
     recut,
+    select_in_batches,
     whole_section,
 )
-from tabon.evaluation.controls.selector import ControlSelector, Split, select_in_batches
-from tabon.evaluation.controls.shuffles import other_priors
 from tabon.evaluation.curves import pick_with
 from tabon.method.bank import TransitionBank
 from tabon.selectors import Scorer, Selector, load_scorer
@@ -51,11 +53,11 @@ class Row:
     x: int | None = None  # its place on a curve
     drafts: int | None = None  # only so many drafts of each study count
     studies: frozenset[str] | None = None  # only these count
-    like_length: bool = False  # compared with drafts of like length, not with all
+    like_length: bool = False  # compared with drafts of similar length, not with all
 
     @property
     def comparable(self) -> bool:
-        """Say whether the row stands on the same studies, drafts and baseline as the right prior's."""
+        """Say whether the row has the same studies, drafts and baseline as the right prior's."""
         return self.drafts is None and self.studies is None and not self.like_length
 
     @property
@@ -63,9 +65,9 @@ class Row:
         """Return the name of the row in results."""
         return f"{self.selector} | {self.label}"
 
-    def left_out(self, reason: str) -> "LeftOut":
+    def left_out(self, reason: object) -> "LeftOut":
         """Say why the row is not there."""
-        return LeftOut(selector=self.selector, group=self.group, label=self.label, reason=reason)
+        return LeftOut(selector=self.selector, group=self.group, label=self.label, reason=str(reason))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,33 +142,26 @@ class Trial:
         """Return a row of this selector."""
         return Row(selector=self.selector, group=group, label=label, picks=picks)
 
-    def left_out(self, group: str, label: str, error: object) -> LeftOut:
-        """Say why a condition is not there."""
-        return self.row(group, label).left_out(str(error))
-
 
 Condition = Callable[[Trial, Picks], Iterator[Row | LeftOut]]  # the picks with the right prior are given
 
 
-def with_priors(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+def with_priors(trial: Trial, _right: Picks) -> Iterator[Row | LeftOut]:
     """Choose with other patients' priors and, where that can be, with none."""
-    del right
     if trial.kind not in NO_PRIOR:
-        try:
-            seeds = range(trial.seed, trial.seed + trial.shuffles)
-            exchanged = {seed: other_priors(trial.queries, seed) for seed in seeds}
-            picks = [trial.chosen(f"other-prior-{seed}", queries=asked) for seed, asked in exchanged.items()]
-            yield trial.row("prior", OTHER, *picks)
-        except TabonError as error:
-            yield trial.left_out("prior", OTHER, error)
+
+        def exchanged(seed: int) -> Picks:
+            return trial.chosen(f"other-prior-{seed}", queries=other_priors(trial.queries, seed))
+
+        seeds = range(trial.seed, trial.seed + trial.shuffles)
+        yield from _tried(trial, "prior", OTHER, *(partial(exchanged, seed) for seed in seeds))
     if not trial.scorer.needs_prior:
         bare = [replace(query, priors=()) for query in trial.queries]
         yield trial.row("prior", NONE, trial.chosen("no-prior", queries=bare))
 
 
-def with_other_section(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+def with_other_section(trial: Trial, _right: Picks) -> Iterator[Row | LeftOut]:
     """Score findings against the changes of impressions, and impressions against those of findings."""
-    del right
     if trial.kind not in NO_BANK:
         label = "other section's bank"
         bank = other_sections(trial.bank)
@@ -200,9 +195,8 @@ def with_fewer_drafts(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
         yield replace(trial.row("drafts", f"{count} drafts", picks), x=count, drafts=count)
 
 
-def with_other_neighbours(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+def with_other_neighbours(trial: Trial, _right: Picks) -> Iterator[Row | LeftOut]:
     """Choose by the mean of the nearest 1, 2, … 50 transitions (paper's methods); 1 is `min`."""
-    del right
     if trial.kind != "transition":
         return
     distance = trial.selector.partition("/")[0] or "novelty"
@@ -225,18 +219,17 @@ def with_other_neighbours(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]
         yield replace(trial.row("neighbours", f"knn, k = {count}", picks), x=count)
 
 
-def with_other_encoder(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+def with_other_encoder(trial: Trial, _right: Picks) -> Iterator[Row | LeftOut]:
     """Embed the bank and the queries with another encoder."""
-    del right
     if trial.other_encoder is None:
         return
     try:
         encoder = trial.other_encoder()
     except (EncoderError, MissingExtraError) as error:
-        yield trial.left_out("encoder", "another encoder", error)
+        yield trial.row("encoder", "another encoder").left_out(error)
         return
     if encoder.fingerprint == trial.encoder.fingerprint:
-        yield trial.left_out("encoder", "another encoder", "it is the bank's own; name another one")
+        yield trial.row("encoder", "another encoder").left_out("it is the bank's own; name another one")
         return
     label = f"encoder {encoder.fingerprint.encoder}"
     bank = encoded_anew(trial.bank, encoder, trial.store)
@@ -244,9 +237,8 @@ def with_other_encoder(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
     yield from _tried(trial, "encoder", label, choose)
 
 
-def with_other_pieces(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+def with_other_pieces(trial: Trial, _right: Picks) -> Iterator[Row | LeftOut]:
     """Take a whole section as one sentence, or clauses as sentences."""
-    del right
     for label, control, cut in (
         ("whole section as one sentence", "whole-section", whole_section),
         ("clauses as sentences", "clauses", clauses),
@@ -256,26 +248,25 @@ def with_other_pieces(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
 
 
 def with_like_length(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
-    """Compare the picks with drafts of like length only."""
+    """Compare the picks with drafts of similar length only."""
     row = trial.row("length", "against drafts of like length", right)
     yield replace(row, like_length=True)
 
 
-def with_history(trial: Trial, right: Picks) -> Iterator[Row | LeftOut]:
+def with_history(trial: Trial, _right: Picks) -> Iterator[Row | LeftOut]:
     """Weigh older priors too, in the studies that have several; right prior is the newest alone."""
-    del right
     several = frozenset(query.id for query in trial.queries if len(query.priors) > 1)
     if several and trial.kind not in NO_PRIOR:
         picks = trial.chosen(f"history-{HISTORY:g}", history=HISTORY)
         yield replace(trial.row("history", f"all priors, history {HISTORY:g}", picks), studies=several)
 
 
-def _tried(trial: Trial, group: str, label: str, choose: Callable[[], Picks]) -> Iterator[Row | LeftOut]:
+def _tried(trial: Trial, group: str, label: str, *choices: Callable[[], Picks]) -> Iterator[Row | LeftOut]:
     """Yield the row, or why there is none: a bank may be too small for a method."""
     try:
-        yield trial.row(group, label, choose())
+        yield trial.row(group, label, *(choose() for choose in choices))
     except TabonError as error:
-        yield trial.left_out(group, label, error)
+        yield trial.row(group, label).left_out(error)
 
 
 CONDITIONS: Mapping[str, Condition] = MappingProxyType(
@@ -291,18 +282,9 @@ CONDITIONS: Mapping[str, Condition] = MappingProxyType(
         "neighbours": with_other_neighbours,
     }
 )
+HEADINGS = ("Prior", "Section of the bank", "Length", "Encoder", "Splitter", "Several priors", "Bank size")
 GROUP_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "prior": "Prior",
-        "section": "Section of the bank",
-        "length": "Length",
-        "encoder": "Encoder",
-        "splitter": "Splitter",
-        "history": "Several priors",
-        "bank-size": "Bank size",
-        "drafts": "Drafts (K)",
-        "neighbours": "Neighbours (k)",
-    }
+    dict(zip(CONDITIONS, (*HEADINGS, "Drafts (K)", "Neighbours (k)"), strict=True))
 )
 CURVES: Mapping[str, tuple[str, str]] = MappingProxyType(  # name and x of the groups that are curves
     {

@@ -1,19 +1,26 @@
-"""What a condition is worth: the share of the gap it closes, and what the right prior adds to it."""
+"""The outcome of a condition: the share of the gap it closes, and what the right prior adds to it.
 
-from collections.abc import Iterator, Mapping, Sequence
+Two or more queries files hold drafts of the same studies: made with and without the prior, chosen with
+the right prior, another's, and without one. Studies that all files hold are compared, in pairs.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from pathlib import PurePath
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tabon.errors import BadInputError
+from tabon.evaluation import Case, Cases
 from tabon.evaluation.compare import Chance, Estimate, Indices, RunTable, Worth, worth
 from tabon.evaluation.controls.conditions import RIGHT, LeftOut, Row
-from tabon.evaluation.draft_scores import Measured
-from tabon.evaluation.results import Cell, Number
+from tabon.evaluation.draft_scores import Measured, measured_parts
+from tabon.evaluation.results import ORACLE, RANDOM, Cell, Number
+from tabon.metrics import Metric
 
-LIKE = 0.15  # how far a draft of like length may differ, as a share of the pick's words
+SIMILAR_LENGTH = 0.15  # how far a draft's words may differ, as a share of the pick's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +45,6 @@ class Outcome:
     def method(self) -> str:
         """Return the row's name in results."""
         return f"{self.selector} | {self.label}"
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "Outcome":
-        """Read what results keep."""
-        numbers = ("value", "ahead", "gap", "difference", "gap_difference")
-        return cls(**{**record, **{name: Number(**record[name]) for name in numbers}})
 
     def cell(self, run: str) -> Cell:
         """Return the outcome as a cell of results."""
@@ -75,7 +76,7 @@ def outcomes_of(rows: Sequence[Row], measured: Measured, chance: Chance) -> Iter
 
 
 def worth_of(rows: Sequence[Row], measured: Measured, chance: Chance) -> Worth:
-    """Work out what rows are worth in some studies, each as the mean over its seeds."""
+    """Work out the scores of rows in some studies, each as the mean over its seeds."""
     picks = [picks.rows(measured.cases) for row in rows for picks in row.picks]
     found = worth(RunTable("", measured, picks), chance)
     each = iter(found.methods)
@@ -136,7 +137,7 @@ def _on_its_own(row: Row, right: Row, measured: Measured, chance: Chance) -> _Co
 
 
 def _beside_like_length(row: Row, measured: Measured, chance: Chance) -> _Compared | LeftOut:
-    """Compare picks with the mean of the study's other drafts of like length.
+    """Compare picks with the mean of the study's other drafts of similar length.
 
     What is lost is what length alone explains: (pick - random) - (pick - like drafts).
     """
@@ -157,7 +158,113 @@ def like_length(words: NDArray[np.int64], there: NDArray[np.bool_], picks: Indic
     [[False, True, False, True]]
     """
     own = np.take_along_axis(words, np.maximum(picks, 0)[:, None], axis=1)
-    near = np.abs(words - own) <= LIKE * own
+    near = np.abs(words - own) <= SIMILAR_LENGTH * own
     itself = np.arange(words.shape[1])[None, :] == picks[:, None]
-    alike: NDArray[np.bool_] = near & there & ~itself & (own > 0) & (picks >= 0)[:, None]
-    return alike
+    similar: NDArray[np.bool_] = near & there & ~itself & (own > 0) & (picks >= 0)[:, None]
+    return similar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactorialCell:
+    """The score of one way of choosing among drafts of one generation."""
+
+    generation: str
+    selector: str  # or random, or oracle
+    selection: str  # "right prior"
+    section: str
+    score: str
+    n: int
+    value: Number
+    gap: Number
+    gap_difference: Number  # right prior - this, as a share of oracle - random
+    difference: Number  # this generation - the first, in the score
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """Drafts of one kind, and what was chosen among them."""
+
+    name: str
+    cases: tuple[Case, ...]
+    rows: tuple[Row, ...] = ()  # of all selectors, the same ones in every generation
+
+
+def generations_of(files: Sequence[Cases]) -> list[Generation]:
+    """Name the files by their prompts and keep the studies that all hold, in the order of the first.
+
+    Raises:
+        BadInputError: two files share no study.
+    """
+    shared = {case.query.id for case in files[0].cases}
+    for other in files[1:]:
+        found = {case.query.id for case in other.cases}
+        if not shared & found:
+            raise BadInputError(
+                f"{other.name} shares no query id with the files before it; "
+                "give drafts of the same studies, with the same ids"
+            )
+        shared &= found
+    generations = []
+    for name, file in zip(generation_names(files), files, strict=True):
+        by_id = {case.query.id: case for case in file.cases}
+        order = (case.query.id for case in files[0].cases if case.query.id in shared)
+        generations.append(Generation(name=name, cases=tuple(by_id[query] for query in order)))
+    return generations
+
+
+def generation_names(files: Sequence[Cases]) -> list[str]:
+    """Return each file's prompt, or as much of its path as distinguishes the files."""
+    prompts = [file.fact("prompt") for file in files]
+    if all(prompts) and len(set(prompts)) == len(prompts):
+        return prompts
+    paths = [PurePath(file.name).parts for file in files]
+    for length in range(1, 1 + max(map(len, paths))):
+        names = ["/".join(parts[-length:]) for parts in paths]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{file.name} ({place})" for place, file in enumerate(files, start=1)]
+
+
+def factorial_cells(
+    generations: Sequence[Generation], metrics: Sequence[Metric], chance: Chance, *, with_states: bool
+) -> Iterator[FactorialCell]:
+    """Yield every way of choosing in every generation, each beside the first generation."""
+    studies = [each.cases for each in generations]
+    for tables in measured_parts(studies, metrics, with_states=with_states):
+        found = [
+            worth_of(each.rows, measured, chance) for each, measured in zip(generations, tables, strict=True)
+        ]
+        for each, measured, one in zip(generations, tables, found, strict=True):
+            yield from _factorial_cells(each, measured, one, found[0])
+
+
+def _factorial_cells(
+    each: Generation, measured: Measured, found: Worth, first: Worth
+) -> Iterator[FactorialCell]:
+    """Yield one generation's cells in one part: random, every row, the oracle."""
+    right = {
+        row.selector: value for row, value in zip(each.rows, found.methods, strict=True) if row.label == RIGHT
+    }
+    lines = [
+        (RANDOM, "", found.random, first.random),
+        *(
+            (row.selector, row.label, value, before)
+            for row, value, before in zip(each.rows, found.methods, first.methods, strict=True)
+        ),
+        (ORACLE, "", found.oracle, first.oracle),
+    ]
+    for selector, selection, value, before in lines:
+        columns = zip(
+            measured.scores,
+            value.numbers(),
+            ((value - found.random) / found.gap).numbers(),
+            ((right.get(selector, value) - value) / found.gap).numbers(),
+            (value - before).numbers(),
+            strict=True,
+        )
+        for score, number, gap, gap_difference, difference in columns:
+            yield FactorialCell(
+                generation=each.name, selector=selector, selection=selection, section=measured.part,
+                score=score.name, n=found.n, value=number, gap=gap, gap_difference=gap_difference,
+                difference=difference,
+            )  # fmt: skip

@@ -1,4 +1,4 @@
-"""From queries, a bank and names of selectors to the results of all controls."""
+"""From queries, a bank and names of selectors and scores to the results of all controls."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -6,28 +6,78 @@ from functools import cache
 from itertools import groupby
 from typing import Any
 
+import numpy as np
+
 from tabon._internal.registry import check_name
 from tabon.encoders import Encoder, load_encoder
-from tabon.encoders.cache import CachingEncoder
-from tabon.encoders.sentence_store import SentenceStore
-from tabon.errors import BadInputError, TabonError
+from tabon.encoders.sentence_store import CachingEncoder, SentenceStore
+from tabon.errors import BadInputError, TabonError, UnknownNameError
 from tabon.evaluation import Case, Cases, EvaluationSettings, RunInput, evaluate
-from tabon.evaluation.cases import states
 from tabon.evaluation.compare import Chance
 from tabon.evaluation.controls.conditions import CONDITIONS, CURVES, LeftOut, Row, Trial, with_priors
-from tabon.evaluation.controls.factorial import FactorialCell, Generation, factorial_cells, generations_of
-from tabon.evaluation.controls.outcomes import Outcome, outcomes_of
-from tabon.evaluation.controls.scores import SomeScores, load_scores
+from tabon.evaluation.controls.outcomes import (
+    FactorialCell,
+    Generation,
+    Outcome,
+    factorial_cells,
+    generations_of,
+    outcomes_of,
+)
 from tabon.evaluation.curves import curve
 from tabon.evaluation.draft_scores import STATE, measured_parts
-from tabon.evaluation.picks import NOTHING
+from tabon.evaluation.inputs import NOTHING, states
 from tabon.evaluation.results import Results
 from tabon.method.bank import TransitionBank
-from tabon.metrics.store import MeasurementStore
+from tabon.metrics import METRICS, Metric, Pair, Score, load_metric
+from tabon.metrics.protocol import MeasurementStore, Statistics, measure_pairs
 from tabon.selectors.selector import bank_encoder
 
 DEFAULT_SELECTORS = ("transition:novelty/min", "transition:cost-ot/knn", "consensus:chamfer", "fused")
 DEFAULT_SCORES = ("rouge-l-f", "labels-14-micro")
+
+
+@dataclass(frozen=True)
+class SomeScores:
+    """A metric with some of its scores, which measures no pair twice."""
+
+    name: str
+    signature: str
+    statistics: tuple[str, ...]
+    scores: tuple[Score, ...]
+    metric: Metric
+    store: MeasurementStore | None = None
+    rows: dict[Pair, Statistics] = field(default_factory=dict, repr=False)
+
+    def measure(self, pairs: Sequence[Pair]) -> Statistics:
+        """Return one row per pair."""
+        missing = [pair for pair in dict.fromkeys(pairs) if pair not in self.rows]
+        self.rows.update(zip(missing, measure_pairs(self.metric, missing, store=self.store), strict=True))
+        return np.array([self.rows[pair] for pair in pairs]).reshape(len(pairs), len(self.statistics))
+
+
+def load_scores(names: Sequence[str], store: MeasurementStore | None = None) -> list[SomeScores]:
+    """Load the metrics of some scores, each with those scores alone.
+
+    Raises:
+        UnknownNameError: no metric has such a score.
+        MetricUnavailableError: its metric cannot be measured here.
+    """
+    if not names:
+        raise BadInputError("no score was named; give one, such as rouge-l-f")
+    families = {name: name.removeprefix("corpus-").partition("-")[0].rstrip("+") for name in names}
+    loaded = []
+    for family in dict.fromkeys(families[name] for name in names if name != STATE):
+        wanted = [name for name in dict.fromkeys(names) if families[name] == family and name != STATE]
+        if family not in METRICS:
+            raise UnknownNameError("score", wanted[0], [STATE, *METRICS])
+        metric = load_metric(family)
+        scores = {score.name: score for score in metric.scores}
+        for name in wanted:
+            if name not in scores:
+                raise UnknownNameError("score", name, scores)
+        chosen = tuple(scores[name] for name in wanted)
+        loaded.append(SomeScores(metric.name, metric.signature, metric.statistics, chosen, metric, store))
+    return loaded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +118,9 @@ def run_controls(
     settings: ControlSettings,
     dependencies: Dependencies | None = None,
 ) -> Results:
-    """Try every selector under every condition on the first file; the others join the factorial table.
+    """Try every selector under every condition on the first file.
 
-    Args:
-        files: studies with references; the second and later ones hold other drafts of the same studies.
-        bank: the training transitions.
-        settings: what is tried.
-        dependencies: encoders, stores and a progress callback.
+    The second and later files hold other drafts of the same studies, for the factorial table.
     """
     bench = Bench(files[0], bank, settings, dependencies or Dependencies())
     metrics = load_scores(settings.scores, bench.dependencies.measurements)
@@ -112,12 +158,18 @@ class Bench:
 
     def trials(self) -> tuple[list[Trial], list[LeftOut]]:
         """Return the selectors that are tried; of the default ones those that can be loaded."""
+
+        def other_encoder() -> CachingEncoder:
+            usual = "minilm" if self.bank.fingerprint["encoder"] == "hashing" else "hashing"
+            given = self.dependencies.other_encoder
+            return CachingEncoder(given or load_encoder(self.settings.other_encoder or usual))
+
         whole = Trial(
             name="",
             bank=self.bank,
             queries=tuple(case.query for case in self.cases.cases),
             encoder=CachingEncoder(bank_encoder(self.bank, self.dependencies.encoder)),
-            other_encoder=cache(self._other_encoder),
+            other_encoder=cache(other_encoder),
             store=self.dependencies.store,
             seed=self.settings.seed,
             shuffles=self.settings.shuffles,
@@ -133,7 +185,7 @@ class Bench:
             except (TabonError, ImportError) as error:
                 if self.settings.selectors:
                     raise
-                left_out.append(trial.left_out("prior", "all conditions", error))
+                left_out.append(trial.row("prior", "all conditions").left_out(error))
         return trials, left_out
 
     def rows(self, trial: Trial) -> Iterator[Row | LeftOut]:
@@ -150,7 +202,9 @@ class Bench:
     ) -> Iterator[Outcome | LeftOut]:
         """Compare every selector's rows in every part under every metric."""
         chance = self._chance(self.cases.cases)
-        for [measured] in measured_parts([self.cases.cases], metrics, with_states=self._with_states):
+        for [measured] in measured_parts(
+            [self.cases.cases], metrics, with_states=STATE in self.settings.scores
+        ):
             self.dependencies.on_progress(f"comparing {measured.part}")
             for rows in tried:
                 yield from outcomes_of(rows, measured, chance)
@@ -175,7 +229,7 @@ class Bench:
             for each, found in zip(generations, chosen, strict=True)
         ]
         chance = self._chance([case for each in generations for case in each.cases])
-        return factorial_cells(filled, metrics, chance, with_states=self._with_states)
+        return factorial_cells(filled, metrics, chance, with_states=STATE in self.settings.scores)
 
     def results(
         self, metrics: Sequence[SomeScores], rows: Sequence[Row], outcomes: Sequence[Outcome]
@@ -205,18 +259,6 @@ class Bench:
     def _chance(self, cases: Sequence[Case]) -> Chance:
         """Draw resamples of the patients, as an evaluation does; there are no tests here."""
         return Chance.draw(cases, resamples=self.settings.resamples, swaps=0, seed=self.settings.seed)
-
-    @property
-    def _with_states(self) -> bool:
-        """Say whether simulated states are asked for."""
-        return STATE in self.settings.scores
-
-    def _other_encoder(self) -> CachingEncoder:
-        """Return the encoder of the swap."""
-        usual = "minilm" if self.bank.fingerprint["encoder"] == "hashing" else "hashing"
-        return CachingEncoder(
-            self.dependencies.other_encoder or load_encoder(self.settings.other_encoder or usual)
-        )
 
 
 def curves_of_outcomes(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:

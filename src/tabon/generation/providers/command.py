@@ -20,7 +20,7 @@ It ends when its input ends. What goes wrong, and what becomes of it:
 * a command that is silent for `timeout` seconds while requests wait is killed, the
   same way; a slow command that answers one request after the other is not;
 * standard error goes nowhere, and neither an answer nor the text of an error, which
-  may quote the report, stands in a message: an error of one word does.
+  may quote the report, is in a message: an error of one word is.
 """
 
 import asyncio
@@ -137,8 +137,9 @@ class _Child:
 
     def __init__(self, process: asyncio.subprocess.Process, model: str) -> None:
         """Begin to read what it writes."""
-        self._process = process
-        self._model = model
+        self._process, self._model = process, model
+        self._stdin: asyncio.StreamWriter = process.stdin  # type: ignore[assignment]  # both are pipes
+        self._stdout: asyncio.StreamReader = process.stdout  # type: ignore[assignment]
         self.waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self.last_answer = asyncio.get_running_loop().time()
         self.gone = False
@@ -146,23 +147,21 @@ class _Child:
 
     async def send(self, line: bytes) -> None:
         """Hand it a request; a command that no longer reads is found out by its end."""
-        if self._process.stdin is not None:
-            self._process.stdin.write(line)
-            with suppress(ConnectionError):
-                await self._process.stdin.drain()
+        self._stdin.write(line)
+        with suppress(ConnectionError):
+            await self._stdin.drain()
 
     async def _read(self) -> None:
-        """Match lines to requests until the command ends, kill what is left, and tell whoever waits."""
+        """Match lines to requests until the command ends, kill what is left, and fail whoever waits."""
         try:
             error = await self._read_lines()
         finally:
             self.gone = True
             self._kill()
-            if self._process.stdin is not None:
-                self._process.stdin.close()
+            self._stdin.close()
             with suppress(TimeoutError):
                 async with asyncio.timeout(GRACE):  # its output is read to the end, so that its pipes close
-                    while await self._process.stdout.read(2**16):  # type: ignore[union-attr]  # it is a pipe
+                    while await self._stdout.read(2**16):
                         pass
                     await self._process.wait()
         for future in self.waiting.values():
@@ -175,7 +174,7 @@ class _Child:
         junk = 0
         while junk < MAX_JUNK:
             try:
-                line = await self._process.stdout.readline()  # type: ignore[union-attr]  # it is a pipe
+                line = await self._stdout.readline()
             except ValueError:
                 return GenerationError(f"{self._model} wrote a line of more than {MAX_LINE} bytes")
             if not line:
@@ -192,19 +191,14 @@ class _Child:
 
     def _kill(self) -> None:
         """Kill the command and what it has started; one that has ended is left alone."""
-        if self._process.returncode is not None:
-            return
-        with suppress(ProcessLookupError, PermissionError):
-            if hasattr(os, "killpg"):
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            else:
-                self._process.kill()
 
     async def stop(self, *, grace: float) -> None:
         """End its input, wait a little, kill it; afterwards nothing of it is left."""
         self.gone = True
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        self._stdin.close()
         done, _ = await asyncio.wait({self._reading}, timeout=grace)
         if not done:
             self._kill()
@@ -217,19 +211,14 @@ class CommandGenerator:
     reach: Reach = "local"
 
     def __init__(self, argv: Sequence[str], *, name: str, timeout: float = 600.0) -> None:
-        """Keep the command; it is started by the first request, without a shell.
-
-        Args:
-            argv: the program and its arguments.
-            name: what drafts are journaled under, as `command:name`.
-            timeout: seconds of silence, while requests wait, after which the command is killed.
-        """
+        """Keep the command, which the first request starts without a shell; `timeout` is of silence, in s."""
         if isinstance(argv, str) or not argv:
             raise BadInputError("a command is a list: the program and its arguments")
         if timeout <= 0:
             raise BadInputError(f"timeout is {timeout} s; give more than 0")
         self.model = f"command:{name}"
-        self.source = sha256("\0".join(argv).encode("utf-8", "surrogateescape")).hexdigest()  # may hold a key
+        words = "\0".join(argv).encode("utf-8", "surrogateescape")
+        self.source: str | None = sha256(words).hexdigest()  # they may hold a key
         self._argv = tuple(argv)
         self._timeout = timeout
         self._numbers = count(1)
@@ -250,7 +239,7 @@ class CommandGenerator:
         finally:
             child.waiting.pop(number, None)
             if not future.cancel() and not future.cancelled():
-                future.exception()  # seen, even where another error was first
+                future.exception()  # seen, even if another error was first
         self._starts = 0
         return answer_from(record, model=self.model)
 
@@ -270,38 +259,35 @@ class CommandGenerator:
             step.cancel()
 
     async def _running(self) -> _Child:
-        """Return the running command; start it where there is none."""
+        """Return the running command; start it if there is none, unless it has died too often."""
         async with self._starting:
             if self._closed:
                 raise GenerationError(f"{self.model} is closed")
-            if self._child is None or self._child.gone:
-                if self._child is not None:
-                    await self._child.stop(grace=0.0)
-                self._child = await self._start()
+            if self._child is not None:
+                if not self._child.gone:
+                    return self._child
+                await self._child.stop(grace=0.0)
+            if self._starts >= MAX_STARTS:
+                raise GenerationError(
+                    f"{self.model} was started {self._starts} times and never answered; "
+                    "run the command by hand to see why"
+                )
+            self._starts += 1
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *self._argv,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.DEVNULL,
+                    limit=MAX_LINE,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise GenerationError(
+                    f"{self.model} could not be started ({type(error).__name__}); check the program's path"
+                ) from None
+            self._child = _Child(process, self.model)
             return self._child
-
-    async def _start(self) -> _Child:
-        """Start the command, unless it has died too often."""
-        if self._starts >= MAX_STARTS:
-            raise GenerationError(
-                f"{self.model} was started {self._starts} times and never answered; "
-                "run the command by hand to see why"
-            )
-        self._starts += 1
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *self._argv,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-                limit=MAX_LINE,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise GenerationError(
-                f"{self.model} could not be started ({type(error).__name__}); check the program's path"
-            ) from None
-        return _Child(process, self.model)
 
     async def close(self) -> None:
         """End the command; it has a few seconds to do so itself."""

@@ -1,11 +1,10 @@
 """Vision-language models in this process, through transformers.
 
-A draft is drawn by the request alone: every row of a batch has a random
-generator of its own, seeded with the request's seed, and the sampling settings
-that a model folder may carry (top-k, repetition penalty, beams) are set aside.
-One thread draws. With `batch` above 1, waiting requests that ask the same thing
-with other seeds (the K drafts of one visit) go through the model together; a
-batch always has exactly that many rows, because its shape decides the last bits.
+A draft is drawn by the request alone: every row of a batch has a random generator of its own, and
+the sampling settings that a model folder may carry (top-k, repetition penalty, beams) are set aside.
+One thread draws. With `batch` above 1, waiting requests that differ in the seed alone (the K drafts
+of one visit) go through the model together; a batch always has exactly that many rows, because its
+shape decides the last bits.
 """
 
 import asyncio
@@ -44,7 +43,7 @@ class SeededRows:
     """Draw the next token of each row with the row's own generator (a logits processor)."""
 
     def __init__(self, seeds: Sequence[int], parameters: Parameters) -> None:
-        """Seed one generator a row."""
+        """Seed one generator per row."""
         self._torch = require("torch", extra=EXTRA, feature="torch")
         self._rows = [self._torch.Generator().manual_seed(seed % 2**63) for seed in seeds]
         self._parameters = parameters
@@ -53,19 +52,17 @@ class SeededRows:
         """Leave only the drawn token possible, so that greedy decoding takes it."""
         del input_ids
         chances = self._torch.softmax(scores.detach().float().cpu() / self._parameters.temperature, dim=-1)
-        drawn = [self._draw(row, generator) for row, generator in zip(chances, self._rows, strict=True)]
+        drawn = []
+        for row, generator in zip(chances, self._rows, strict=True):
+            if self._parameters.top_p < 1.0:  # the fewest likeliest tokens that hold so much of the chance
+                ordered, places = row.sort(descending=True, stable=True)
+                beyond = ordered.cumsum(0) - ordered >= self._parameters.top_p
+                beyond[0] = False
+                row = row.index_fill(0, places[beyond], 0.0)  # noqa: PLW2901
+            drawn.append(int(self._torch.multinomial(row, 1, generator=generator)))
         forced = self._torch.full_like(scores, -float("inf"))
         forced[range(len(drawn)), drawn] = 0.0
         return forced
-
-    def _draw(self, chances: Any, generator: Any) -> int:  # noqa: ANN401
-        """Draw from the fewest likeliest tokens that hold `top_p` of the chance."""
-        if self._parameters.top_p < 1.0:
-            ordered, places = chances.sort(descending=True, stable=True)
-            beyond = ordered.cumsum(0) - ordered >= self._parameters.top_p
-            beyond[0] = False
-            chances = chances.index_fill(0, places[beyond], 0.0)
-        return int(self._torch.multinomial(chances, 1, generator=generator))
 
 
 def draw(local: LocalModel, requests: Sequence[Request], *, rows: int) -> list[Answer]:
@@ -114,41 +111,10 @@ def _answer(local: LocalModel, tokens: list[int], *, input_tokens: int) -> Answe
 
 @dataclass(slots=True, eq=False)
 class _Ticket:
-    """A request in line, and its answer once it is there."""
+    """A waiting request, and its answer once it is there."""
 
     request: Request
     answer: Answer | None = None
-
-    def asks_the_same(self, other: Request) -> bool:
-        """Tell whether only the seed differs."""
-        return replace(self.request, seed=other.seed) == other
-
-
-@dataclass(slots=True)
-class _Line:
-    """The requests that wait for the drawing thread."""
-
-    tickets: list[_Ticket] = field(default_factory=list)
-    lock: Lock = field(default_factory=Lock)
-
-    def join(self, ticket: _Ticket) -> None:
-        """Stand at the end."""
-        with self.lock:
-            self.tickets.append(ticket)
-
-    def leave(self, ticket: _Ticket) -> None:
-        """Go, whether or not it was its turn."""
-        with self.lock:
-            if ticket in self.tickets:
-                self.tickets.remove(ticket)
-
-    def call(self, first: _Ticket, *, at_most: int) -> list[_Ticket]:
-        """Take a ticket out, with others behind it that ask the same."""
-        with self.lock:
-            alike = [t for t in self.tickets if t is not first and t.asks_the_same(first.request)]
-            group = [first, *alike][:at_most]
-            self.tickets = [t for t in self.tickets if t not in group]
-        return group
 
 
 class LocalGenerator:
@@ -166,7 +132,8 @@ class LocalGenerator:
         self._batch = batch
         self._loaded: LocalModel | None = None
         self._closed = False
-        self._line = _Line()
+        self._waiting: list[_Ticket] = []
+        self._lock = Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tabon-draw")
 
     async def generate(self, request: Request) -> Answer:
@@ -174,30 +141,38 @@ class LocalGenerator:
         if self._closed:
             raise GenerationError(f"{self.model} is closed")
         ticket = _Ticket(request)
-        self._line.join(ticket)
+        with self._lock:
+            self._waiting.append(ticket)
         try:
             return await asyncio.wrap_future(self._thread.submit(self._serve, ticket))
         finally:
-            self._line.leave(ticket)
+            with self._lock:
+                if ticket in self._waiting:
+                    self._waiting.remove(ticket)
 
     def _serve(self, ticket: _Ticket) -> Answer:
-        """Draw a ticket's batch, unless an earlier batch has drawn it already (in the thread)."""
-        if ticket.answer is None:
-            if self._loaded is None:
-                self._loaded = self._load()
-            group = self._line.call(ticket, at_most=self._batch)
-            try:
-                answers = draw(self._loaded, [one.request for one in group], rows=self._batch)
-            except GenerationError:
-                raise
-            except (RuntimeError, ValueError, IndexError, TypeError, OSError) as error:
-                raise GenerationError(  # without report text, which the libraries may show
-                    f"{self.model} failed on a prompt of {len(ticket.request.prompt)} characters "
-                    f"({type(error).__name__})"
-                ) from None
-            for one, answer in zip(group, answers, strict=True):
-                one.answer = answer
-        return ticket.answer  # type: ignore[return-value]  # filled above
+        """Draw a ticket, with others that differ in the seed alone, unless it was drawn with another."""
+        if ticket.answer is not None:
+            return ticket.answer
+        if self._loaded is None:
+            self._loaded = self._load()
+        with self._lock:
+            asked = ticket.request
+            alike = [one for one in self._waiting if replace(one.request, seed=asked.seed) == asked]
+            group = [ticket, *(one for one in alike if one is not ticket)][: self._batch]
+            self._waiting = [one for one in self._waiting if one not in group]
+        try:
+            answers = draw(self._loaded, [one.request for one in group], rows=self._batch)
+        except GenerationError:
+            raise
+        except (RuntimeError, ValueError, IndexError, TypeError, OSError) as error:
+            raise GenerationError(  # without report text, which the libraries may show
+                f"{self.model} failed on a prompt of {len(ticket.request.prompt)} characters "
+                f"({type(error).__name__})"
+            ) from None
+        for one, answer in zip(group, answers, strict=True):
+            one.answer = answer
+        return answers[0]
 
     async def close(self) -> None:
         """Let the thread and the model go."""
@@ -315,8 +290,7 @@ def short_hash(weights: Sequence[Path], name: str) -> str:
     digest = sha256()
     for path in weights:
         with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
+            file_digest(file, lambda: digest)
     return digest.hexdigest()[:12]
 
 

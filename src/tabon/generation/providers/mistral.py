@@ -1,27 +1,32 @@
-"""Mistral models, through Mistral's own client."""
+"""Mistral models, through Mistral's own client, draft by draft or by the batch."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from logging import CRITICAL, Logger
 from types import MappingProxyType
 from typing import Any
 
 from tabon._internal.extras import require
-from tabon.generation.protocol import Outcome, Reach, Request
-from tabon.generation.providers.failures import Provider, outcome_of, unused_client
-from tabon.generation.providers.http_generator import HttpGenerator
-from tabon.generation.providers.openai_compatible import content_of
+from tabon.generation.protocol import Answer, JobState, Outcome, Reach, Request
+from tabon.generation.providers.failures import TRANSFER_TIMEOUT, Provider, outcome_of
+from tabon.generation.providers.http_generator import HttpGenerator, answer_from, call, read_rows
+from tabon.generation.providers.openai_compatible import chat_body
 
+SILENT = Logger("silent", CRITICAL)  # noqa: LOG001  # with MISTRAL_DEBUG set, whole prompts would be logged
 BASE_URL = "https://api.mistral.ai"
 KEY_NAME = "MISTRAL_API_KEY"
 FINISH_REASONS: Mapping[str, Outcome] = MappingProxyType(
     {"stop": "ok", "length": "truncated", "model_length": "truncated", "error": "malformed"}
 )
-
-
-class _Silent:
-    """A log that keeps nothing: with MISTRAL_DEBUG set, the client would log whole prompts."""
-
-    def debug(self, msg: str, *args: object, **kwargs: object) -> None:
-        """Drop the line."""
+ENDPOINT = "/v1/chat/completions"
+NAME = "tabon_name"  # in a job's metadata
+PAGE = 100
+HOURS = 24  # after so many a job expires
+FINE = 200
+MILLISECONDS = int(TRANSFER_TIMEOUT * 1000)
+STATES: Mapping[str, JobState] = MappingProxyType(
+    {"SUCCESS": "done", "FAILED": "failed", "TIMEOUT_EXCEEDED": "expired", "CANCELLED": "cancelled"}
+)
 
 
 def read(result: Any) -> Mapping[str, Any]:  # noqa: ANN401  # an optional import's type
@@ -65,30 +70,95 @@ class MistralGenerator(HttpGenerator):
             missing="it may be retired; check the model id",
         )
         super().__init__(provider, read, api_key=api_key, extra="mistral", own_address=BASE_URL)
-        self._unused = unused_client(extra="mistral")
         self._client = sdk.Mistral(
             api_key=api_key,
             server_url=address,
             client=self._unused,
             async_client=self._http,
             retry_config=None,  # the runner asks again, not the client
-            debug_logger=_Silent(),
+            debug_logger=SILENT,
         )
 
     async def _send(self, request: Request) -> Any:  # noqa: ANN401  # an optional import's type
         """Send the image, then the prompt."""
-        drawn = request.parameters
-        return await self._client.chat.complete_async(
-            model=self._model_id,
-            messages=[{"role": "user", "content": content_of(request)}],
-            random_seed=request.seed,
-            temperature=drawn.temperature,
-            top_p=drawn.top_p,
-            max_tokens=drawn.max_tokens,
-            n=1,
-        )
+        body = chat_body(request, seed="random_seed")
+        return await self._client.chat.complete_async(model=self._model_id, **body)
 
-    async def close(self) -> None:
-        """Let the connections go."""
-        self._unused.close()
-        await super().close()
+
+class MistralBatch(MistralGenerator):
+    """A Mistral model behind Mistral's batch interface: files of requests and responses with our ids."""
+
+    async def submit(self, name: str, requests: Sequence[tuple[str, Request]]) -> str:
+        """Send the file up, then start a job with our name; return the job's id."""
+        bodies = [(key, chat_body(request, seed="random_seed")) for key, request in requests]
+        lines = [json.dumps({"custom_id": key, "body": body}) for key, body in bodies]
+        content = "\n".join([*lines, ""]).encode()
+        file = await call(
+            self._provider.for_files(),
+            lambda: self._client.files.upload_async(
+                file={"file_name": f"{name}.jsonl", "content": content},
+                purpose="batch",
+                timeout_ms=MILLISECONDS,
+            ),
+        )
+        job = await call(
+            self._provider.for_jobs(),
+            lambda: self._client.batch.jobs.create_async(
+                endpoint=ENDPOINT,
+                input_files=[file.id],
+                model=self._model_id,
+                metadata={NAME: name},
+                timeout_hours=HOURS,
+            ),
+        )
+        return str(job.id)
+
+    async def find(self, name: str) -> str | None:
+        """Look through the jobs of this account for our name, the newest first."""
+        page, seen, total = 0, 0, 1
+        while seen < total:
+            number = page
+            listed = await call(
+                self._provider.for_jobs(),
+                lambda: self._client.batch.jobs.list_async(page=number, page_size=PAGE),  # noqa: B023
+            )
+            jobs = listed.data or []
+            for job in jobs:
+                if (job.metadata or {}).get(NAME) == name:
+                    return str(job.id)
+            page, seen, total = page + 1, seen + len(jobs), listed.total if jobs else 0
+        return None
+
+    async def state(self, job_id: str) -> JobState:
+        """Return how far a job is."""
+        return STATES.get(str((await self._job(job_id)).status), "running")
+
+    async def results(self, job_id: str) -> list[tuple[str, Answer]]:
+        """Fetch the finished rows by key; rows that failed are left out."""
+        job = await self._job(job_id)
+        if not job.output_file:
+            return []
+
+        async def download() -> bytes:
+            """Fetch the file whole."""
+            file = str(job.output_file)
+            response = await self._client.files.download_async(file_id=file, timeout_ms=MILLISECONDS)
+            data: bytes = await response.aread()
+            return data
+
+        rows = read_rows(self._provider, await call(self._provider.for_files(), download))
+        models = require("mistralai.client.models", extra="mistral", feature="the Mistral client")
+        parse = models.ChatCompletionResponse.model_validate
+        answers = []
+        for row in rows:
+            response = row.get("response")
+            if row.get("error") or not isinstance(response, dict):
+                continue
+            if response.get("status_code", FINE) == FINE and response.get("body") is not None:
+                answer = answer_from(response["body"], lambda body: read(parse(body)))
+                answers.append((str(row.get("custom_id")), answer))
+        return answers
+
+    async def _job(self, job_id: str) -> Any:  # noqa: ANN401  # an optional import's type
+        """Ask after a job."""
+        return await call(self._provider.for_jobs(), lambda: self._client.batch.jobs.get_async(job_id=job_id))

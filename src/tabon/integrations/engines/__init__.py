@@ -5,8 +5,7 @@ that query alone. So work can be cut into pieces, done anywhere and in any
 order, and done again where a machine was lost.
 """
 
-from tabon.integrations.engines.encode import SpreadEncoder
-from tabon.integrations.engines.engine import ENGINES, Engine, open_engine
+from tabon.integrations.engines.engine import ENGINES, Engine, SpreadEncoder, open_engine
 from tabon.integrations.engines.selection_parts import select_parts
 
 __all__ = [

@@ -1,12 +1,8 @@
 """Ray as the engine: pieces are Ray tasks, and a piece that is lost with its node is done again elsewhere.
 
-Each worker process keeps what it loaded (an encoder, a bank) for as long as
-the job lasts. A piece that is done is fetched at once, so that the loss of the
-node where it was done costs nothing more.
-
-A run that ends early takes no piece back. The few that were handed out are done
-in vain, because Ray may end the whole process where a piece is cancelled at the
-moment in which it is done (ray-project/ray#54798, and still in 2.60).
+Each worker process keeps what it loaded (an encoder, a bank) for as long as the job lasts. A piece
+that is done is fetched at once. A run that ends early cancels no piece: Ray may end the whole
+process if a piece is done at that moment (ray-project/ray#54798, and still in 2.60).
 """
 
 import time
@@ -21,8 +17,7 @@ from urllib.parse import parse_qsl
 from tabon._internal.extras import require
 from tabon.encoders import Encoder
 from tabon.errors import BadInputError, EncoderError, EngineError, TabonError, TransportError
-from tabon.integrations.engines.encode import SpreadEncoder
-from tabon.integrations.engines.engine import Piece, Result, Shared
+from tabon.integrations.engines.engine import Piece, Result, Shared, SpreadEncoder
 
 REACH_SECONDS = 5.0
 GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"  # HTTP/2, which Ray's ports speak
@@ -132,10 +127,17 @@ class RayEngine:
                     raise result.raised()
                 self._hand_out(work, common, todo, waiting)
                 yield number, result
-        except self._ray.exceptions.RayError as error:
-            raise self._lost(error) from error
-        except ConnectionError as error:  # Ray's client, when the cluster is gone
-            raise self._lost(error) from error
+        except (
+            self._ray.exceptions.RayError,
+            ConnectionError,
+        ) as error:  # of the client
+            cause = getattr(error, "cause", None)
+            name = type(cause if isinstance(cause, Exception) else error).__name__
+            raise EngineError(
+                f"a piece of work failed on the Ray cluster {self._address.address} ({name}); see the logs "
+                "of its workers, check that every node has this tabon and enough memory, and run the "
+                "command again"
+            ) from error
 
     def encoder(self, spec: str | Path) -> Encoder:
         """Return an encoder whose sentences are encoded by the cluster."""
@@ -175,15 +177,6 @@ class RayEngine:
                     f"the Ray cluster {self._address.address} has no node left with {self._address.needs()}; "
                     "start one and run the same command again: finished parts are kept"
                 )
-
-    def _lost(self, error: Exception) -> EngineError:
-        """Say what became of a piece, without its text."""
-        cause = getattr(error, "cause", None)
-        name = type(cause if isinstance(cause, Exception) else error).__name__
-        return EngineError(
-            f"a piece of work failed on the Ray cluster {self._address.address} ({name}); see the logs of "
-            "its workers, check that every node has this tabon and enough memory, and run the command again"
-        )
 
 
 def open_ray(url: str) -> RayEngine:

@@ -3,9 +3,17 @@
 The bank is a path that every node can read (a shared folder, or a copy at the
 same place): it is memory-mapped there, and each worker checks all of its bytes
 once against the sum that is read here.
+
+A finished part is a file named by the hash of its queries, the bank and the settings, so it is
+found again exactly when it would come out the same. One that is damaged counts as missing:
+
+    sha256 of the rest | header (JSON, one line: format, queries, complaints) | selections (JSON Lines)
 """
 
+import fcntl
+import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -14,17 +22,73 @@ from platform import node
 
 from tabon._internal.atomic_files import replacing
 from tabon.errors import BadInputError, BankDamagedError, EngineError
-from tabon.integrations.engines.encode import probe_of
-from tabon.integrations.engines.engine import Engine
-from tabon.integrations.engines.parts import PartsFolder, open_parts
+from tabon.integrations.engines.engine import Engine, probe_of
 from tabon.method.bank import TransitionBank
 from tabon.selectors.scorer import AnySelector
 from tabon.selectors.setup import Answered, SelectionSettings, answer, in_batches, make_selector, may_abstain
 from tabon.text.records import BadLine, Query, read_queries
 
+FORMAT = "tabon-part/1"
+
+
+class PartsFolder:
+    """The parts of one batch on disk."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make the folder, for its owner alone: answers may carry what stood beside a query."""
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def read(self, key: str) -> Answered | None:
+        """Return a finished part; None where there is none, or none that is whole."""
+        try:
+            digest, _, rest = self._path(key).read_bytes().partition(b"\n")
+        except FileNotFoundError:
+            return None
+        if digest != sha256(rest).hexdigest().encode():
+            return None
+        head, _, lines = rest.partition(b"\n")
+        header = json.loads(head)
+        if header["format"] != FORMAT:
+            return None
+        return Answered(lines, tuple(header["complaints"]), header["queries"])
+
+    def write(self, key: str, part: Answered) -> None:
+        """Keep a part; when this returns it is on disk."""
+        header = {"format": FORMAT, "queries": part.queries, "complaints": part.complaints}
+        rest = json.dumps(header).encode() + b"\n" + part.selections
+        with replacing(self._path(key)) as file:
+            file.write(sha256(rest).hexdigest().encode() + b"\n" + rest)
+
+    def remove(self, keys: Iterable[str]) -> None:
+        """Remove these parts, and the folder where nothing else lies in it."""
+        for key in keys:
+            self._path(key).unlink(missing_ok=True)
+        (self.folder / "lock").unlink(missing_ok=True)
+        with suppress(OSError):
+            self.folder.rmdir()
+
+    def _path(self, key: str) -> Path:
+        """Return where a part lies."""
+        return self.folder / f"{key}.part"
+
+
+@contextmanager
+def open_parts(folder: Path) -> Iterator[PartsFolder]:
+    """Give the parts of a batch to one run at a time."""
+    try:
+        parts = PartsFolder(folder)
+        with (folder / "lock").open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield parts
+    except BlockingIOError:
+        raise BadInputError(
+            f"another run is writing {folder}; wait for it, or give --out another name"
+        ) from None
+
+
 QUERIES_A_PART = 256
 QueryBatch = list[Query | BadLine]
-Counted = Callable[[int], None]  # queries answered so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,36 +131,29 @@ def select_parts(  # noqa: PLR0913  # each is a place or a number
     *,
     parts: Path | None = None,
     queries_a_part: int = QUERIES_A_PART,
-    complain: Callable[[str], None] | None = None,
-    progress: Counted | None = None,
+    complain: Callable[[str], object] = lambda _: None,
+    progress: Callable[[int], object] = lambda _: None,
 ) -> int:
-    """Answer a file of queries on an engine, and return how many could not be answered.
+    """Answer the lines of a queries file on an engine, and return how many could not be answered.
 
-    Args:
-        engine: where the work is done.
-        bank: a bank file that every worker can read at this path.
-        settings: the method.
-        queries: the lines of a queries file.
-        out: the selections, written in one step when all parts are there.
-        parts: where finished parts are kept until then; by default beside `out`. A run that was
-            killed finds them again.
-        queries_a_part: how many queries are answered at once.
-        complain: gets one line for each query that has no answer, in the order of the file.
-        progress: gets the number of queries that have been answered.
+    Every worker reads the bank at the same path. `out` is written in one step when all parts are there;
+    until then finished ones are kept in `parts`, by default beside it, for a run that is killed. `complain`
+    gets one line for each query without an answer, `progress` the number of queries answered.
     """
     order = selection_order(engine, bank, settings)
     with open_parts(parts or out.with_name(f"{out.name}.parts")) as kept:
         batch = _Batch(order, kept, in_batches(read_queries(queries), queries_a_part))
         for number, answered in engine.run(answer_part, batch.missing(), shared=order):
             batch.keep(number, answered)
-            if progress is not None:
-                progress(batch.answered)
+            progress(batch.answered)
         if not batch.keys:
             kept.remove(())
             raise BadInputError("the file holds no queries; write one JSON object a line")
-        failures = _join(batch, out, complain)
+        complaints = batch.join(out)
+        for line in complaints:
+            complain(line)
         kept.remove(batch.keys)
-    return failures
+    return len(complaints)
 
 
 def selection_order(engine: Engine, bank: Path, settings: SelectionSettings) -> SelectionOrder:
@@ -178,17 +235,16 @@ class _Batch:
         self.kept.write(self.sent[number], answered)
         self.answered += answered.queries
 
-
-def _join(batch: _Batch, out: Path, complain: Callable[[str], None] | None) -> int:
-    """Write all parts in their order, in one step; return how many queries have no answer."""
-    complaints: list[str] = []
-    with replacing(out) as file:
-        for key in batch.keys:
-            part = batch.kept.read(key)
-            if part is None:
-                raise BadInputError(f"a part in {batch.kept.folder} was damaged; run the same command again")
-            file.write(part.selections)
-            complaints += part.complaints
-    for line in complaints if complain is not None else ():
-        complain(line)  # type: ignore[misc]
-    return len(complaints)
+    def join(self, out: Path) -> list[str]:
+        """Write all parts in their order, in one step; return why queries have no answer."""
+        complaints: list[str] = []
+        with replacing(out) as file:
+            for key in self.keys:
+                part = self.kept.read(key)
+                if part is None:
+                    raise BadInputError(
+                        f"a part in {self.kept.folder} was damaged; run the same command again"
+                    )
+                file.write(part.selections)
+                complaints += part.complaints
+        return complaints

@@ -1,36 +1,67 @@
-"""RadGraph's model: a report in, its entities and relations out.
+"""RadGraph's model, a DyGIE++ (docs/decisions/radgraph.md): a report in, its entities and relations out.
 
-RadGraph is a DyGIE++ that was trained with AllenNLP; the package `radgraph`
-carries both and does not run on transformers 5. This is its inference alone.
-A model folder is one of its archives unpacked: config.json, vocabulary/ and
-weights.th. The backbone that config.json names gives shape and tokenizer, its
-weights are in weights.th.
+Inference alone: no coreference, no events, one sentence a report. A model folder is an archive of the
+package `radgraph` unpacked. Its config.json names the backbone that gives shape and tokenizer; all
+weights are in weights.th and keep the names of the checkpoint. After BERT the arithmetic is numpy's.
 
-    text ─▶ words ─▶ word pieces ─▶ BERT ─▶ a vector a word ─▶ `dygie_spans.read_graph`
+    text ─▶ words ─▶ word pieces ─▶ BERT ─▶ one vector per word ─▶ spans ─▶ an entity label or none
+    ─▶ the spans that may relate ─▶ a relation or none
 """
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tabon._internal.extras import require
 from tabon.errors import BadInputError, MetricUnavailableError
-from tabon.metrics.models.dygie_spans import Graph, Heads, Vectors, needed_weights, read_graph, word_vectors
-from tabon.metrics.models.weights import EXTRA, load_tensors
+from tabon.metrics.models.bert import EXTRA, load_tensors
 
 if TYPE_CHECKING:
     import torch
+
+
+Vectors = NDArray[np.float32]  # (words or spans, features)
+Indices = NDArray[np.int64]
+Weights = Mapping[str, Vectors]
 
 KINDS = ("radgraph-xl", "radgraph")  # each cuts text into words in its own way
 FILES = ("weights.th", "config.json", "vocabulary/non_padded_namespaces.txt")
 BERT = "_embedder.token_embedder_bert._matched_embedder.transformer_model."
 OLD_BUFFER = "embeddings.position_ids"  # saved by old versions of transformers, made anew by later ones
+WIDTHS = "_endpoint_span_extractor._span_width_embedding.weight"
+ENTITY = "_ner._ner_scorers.{}__ner_labels"
+MENTION = "_relation._mention_pruners.{}__relation_labels._scorer"
+PAIR = "_relation._relation_feedforwards.{}__relation_labels"
+RELATION = "_relation._relation_scorers.{}__relation_labels"
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A labelled arrow to the entity at place `target` of the same graph."""
+
+    label: str
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A run of words, first to last, that the model gave a label."""
+
+    tokens: str
+    label: str
+    first: int
+    last: int
+    relations: tuple[Relation, ...] = ()
+
+
+Graph = tuple[Entity, ...]  # in the order of the text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +74,136 @@ class Settings:
     spans_per_word: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heads:
+    """The weights after BERT and the settings that go with them."""
+
+    kind: str  # "radgraph-xl": the data set whose scorers are used
+    weights: Weights
+    entity_labels: tuple[str, ...]  # the first is "", no entity
+    relation_labels: tuple[str, ...]
+    settings: Settings
+
+
+def needed_weights(kind: str) -> list[str]:
+    """Name the weights without which no graph can be made."""
+    hidden = [f"{ENTITY}.0._module", f"{MENTION}.0._module", PAIR]
+    last = [f"{ENTITY}.1._module", f"{MENTION}.1._module", RELATION]
+    layers = [f"{prefix}._linear_layers.0" for prefix in hidden] + last
+    return [WIDTHS, *(f"{layer.format(kind)}.{part}" for layer in layers for part in ("weight", "bias"))]
+
+
+def read_graph(words: Sequence[str], vectors: Vectors, heads: Heads) -> Graph:
+    """Return the entities and relations of one report from a vector a word."""
+    spans = enumerate_spans(len(words), heads.settings.max_span_width)
+    first, last = spans[:, 0], spans[:, 1]
+    widths = heads.weights[WIDTHS][last - first]
+    features = np.concatenate([vectors[first], vectors[last], widths], axis=1)  # (spans, features)
+    labels = _best_or_none(_scores(features, heads, ENTITY))
+    found = np.flatnonzero(labels)
+    mentions = _scores(features, heads, MENTION)[:, 0]  # how much a span looks like the end of a relation
+    kept = np.intersect1d(found, best_mentions(mentions, len(words), heads.settings.spans_per_word))
+    related = relation_labels(features[kept], mentions[kept], heads)
+    place = {span: i for i, span in enumerate(found.tolist())}
+    return tuple(
+        Entity(
+            tokens=" ".join(words[spans[span, 0] : spans[span, 1] + 1]),
+            label=heads.entity_labels[labels[span]],
+            first=int(spans[span, 0]),
+            last=int(spans[span, 1]),
+            relations=tuple(
+                Relation(heads.relation_labels[related[row, column] - 1], place[int(kept[column])])
+                for row in np.flatnonzero(kept == span)
+                for column in np.flatnonzero(related[row])
+            ),
+        )
+        for span in found.tolist()
+    )
+
+
+def enumerate_spans(num_words: int, max_width: int) -> Indices:
+    """Return the first and last word of every span, by first word, then by width.
+
+    >>> enumerate_spans(3, 2).tolist()
+    [[0, 0], [0, 1], [1, 1], [1, 2], [2, 2]]
+    """
+    spans = [(i, j) for i in range(num_words) for j in range(i, min(i + max_width, num_words))]
+    return np.array(spans, dtype=np.int64).reshape(-1, 2)
+
+
+def word_vectors(pieces: Vectors, counts: Sequence[int]) -> Vectors:
+    """Average the pieces of each word; a word without pieces is the zero vector.
+
+    >>> word_vectors(np.array([[2.0], [4.0], [5.0]], dtype=np.float32), [2, 0, 1]).tolist()
+    [[3.0], [0.0], [5.0]]
+    """
+    vectors = np.zeros((len(counts), pieces.shape[1]), dtype=np.float32)
+    ends = np.cumsum(counts)
+    for i, (count, end) in enumerate(zip(counts, ends, strict=True)):
+        if count:
+            vectors[i] = pieces[end - count : end].mean(axis=0)
+    return vectors
+
+
+def _scores(features: Vectors, heads: Heads, name: str) -> Vectors:
+    """Run a scorer of spans: its hidden layers, then its last one."""
+    prefix = name.format(heads.kind)
+    hidden = _hidden(features, heads.weights, f"{prefix}.0._module")
+    return _linear(hidden, heads.weights, f"{prefix}.1._module")
+
+
+def best_mentions(scores: Vectors, num_words: int, spans_per_word: float) -> Indices:
+    """Return the spans that are kept as ends of relations: so many a word, at least one.
+
+    >>> best_mentions(np.array([0.1, 0.9, 0.5], dtype=np.float32), 4, 0.5).tolist()
+    [1, 2]
+    """
+    keep = max(int(np.ceil(np.float32(num_words) * np.float32(spans_per_word))), 1)
+    return np.sort(np.argsort(-scores, kind="stable")[:keep])
+
+
+def relation_labels(features: Vectors, mentions: Vectors, heads: Heads) -> Indices:
+    """Return the best relation from each span (row) to each span (column); 0 is none and scores 0.
+
+    A pair is scored by itself, so pairs with a span that is no entity need not
+    be asked for: their relations are dropped in any case.
+    """
+    rows = np.zeros((len(features), len(features)), dtype=np.int64)
+    for source, feature in enumerate(features):
+        sources = np.broadcast_to(feature, features.shape)
+        pairs = np.concatenate([sources, features, sources * features], axis=1)
+        hidden = _hidden(pairs, heads.weights, PAIR.format(heads.kind))
+        scores = _linear(hidden, heads.weights, RELATION.format(heads.kind))
+        rows[source] = _best_or_none(scores + (mentions[source] + mentions)[:, None])
+    return rows
+
+
+def _best_or_none(scores: Vectors) -> Indices:
+    """Return 1 + the best column, or 0 where no column is above zero."""
+    best = scores.argmax(axis=1)
+    return np.where(scores.max(axis=1) > 0, best + 1, 0)
+
+
+def _hidden(inputs: Vectors, weights: Weights, prefix: str) -> Vectors:
+    """Run the hidden layers under a name: linear, then what is below zero set to zero."""
+    layer = 0
+    while f"{prefix}._linear_layers.{layer}.weight" in weights:
+        inputs = np.maximum(_linear(inputs, weights, f"{prefix}._linear_layers.{layer}"), 0)
+        layer += 1
+    return inputs
+
+
+def _linear(inputs: Vectors, weights: Weights, name: str) -> Vectors:
+    """Run one linear layer."""
+    outputs: Vectors = inputs @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+    return outputs
+
+
 @dataclass(frozen=True, slots=True)
 class Dygie:
     """A loaded model; it reads one report at a time, so that a graph does not depend on other reports."""
 
     heads: Heads
-    settings: Settings
     backbone: "Backbone"
 
     def graph(self, text: str) -> Graph:
@@ -57,7 +212,7 @@ class Dygie:
         pieces = self.backbone.pieces(words)
         if not any(pieces):
             return ()
-        vectors = self.backbone.vectors(list(chain.from_iterable(pieces)), self.settings.max_length)
+        vectors = self.backbone.vectors(list(chain.from_iterable(pieces)), self.heads.settings.max_length)
         return read_graph(words, word_vectors(vectors, [len(piece) for piece in pieces]), self.heads)
 
 
@@ -106,17 +261,14 @@ class Backbone:
     def vectors(self, pieces: list[int], max_length: int | None) -> Vectors:
         """Return BERT's last vector of each piece; what is longer than it can read is read in parts."""
         room = len(pieces) if max_length is None else max_length - 2
-        parts = [pieces[i : i + room] for i in range(0, len(pieces), room)]
-        return np.concatenate([self._part(part) for part in parts])
-
-    def _part(self, pieces: list[int]) -> Vectors:
-        """Return BERT's last vector of each piece of one part, without [CLS] and [SEP]."""
-        ids = [self._tokenizer.cls_token_id, *pieces, self._tokenizer.sep_token_id]
-        inputs = self._torch.tensor([ids])
-        with self._torch.inference_mode():
-            states = self._bert(input_ids=inputs, attention_mask=self._torch.ones_like(inputs))[0]
-        vectors: Vectors = states[0, 1:-1].numpy()
-        return vectors
+        vectors: list[Vectors] = []
+        for start in range(0, len(pieces), room):
+            part = pieces[start : start + room]
+            inputs = self._torch.tensor([[self._tokenizer.cls_token_id, *part, self._tokenizer.sep_token_id]])
+            with self._torch.inference_mode():
+                states = self._bert(input_ids=inputs, attention_mask=self._torch.ones_like(inputs))[0]
+            vectors.append(states[0, 1:-1].numpy())  # without [CLS] and [SEP]
+        return np.concatenate(vectors)
 
 
 def split_words(text: str, kind: str) -> list[str]:
@@ -159,11 +311,10 @@ def load_dygie(folder: Path) -> Dygie:
         },
         entity_labels=_labels(folder, f"{kind}__ner_labels.txt"),
         relation_labels=_labels(folder, f"{kind}__relation_labels.txt"),
-        max_span_width=settings.max_span_width,
-        spans_per_word=settings.spans_per_word,
+        settings=settings,
     )
     inside = folder / settings.backbone
-    return Dygie(heads, settings, Backbone(str(inside) if inside.is_dir() else settings.backbone, tensors))
+    return Dygie(heads, Backbone(str(inside) if inside.is_dir() else settings.backbone, tensors))
 
 
 def model_kind(folder: Path) -> str:

@@ -1,36 +1,47 @@
-"""What an experiment's selections are worth: metrics, comparison, curves and the map."""
+"""The evaluation of an experiment's selections: metrics, comparison, curves and the map."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tabon.encoders import Encoder
 from tabon.encoders.load import minilm_folder
+from tabon.encoders.sentence_store import SentenceStore
 from tabon.evaluation import EvaluationSettings, RunInput, evaluate, read_cases, read_picks
 from tabon.evaluation.curves import CURVE_RESAMPLES, neighbour_curves, read_neighbour_picks
+from tabon.evaluation.inputs import Cases
 from tabon.evaluation.results import Results
+from tabon.method.bank import TransitionBank
+from tabon.method.distances import get_distance
+from tabon.method.nearest import ExactIndex
+from tabon.method.sentence_sets import embed
+from tabon.method.transitions import transitions
 from tabon.metrics import Metric, load_metrics
-from tabon.metrics.store import MeasurementStore
-from tabon.reporting.experiment.files import plan_record
-from tabon.reporting.experiment.maps import transition_maps
+from tabon.metrics.protocol import MeasurementStore
 from tabon.reporting.experiment.plan import Experiment, RunPlan
+from tabon.reporting.transition_map import TransitionMap, project
+from tabon.selectors import Selector
+from tabon.text.reports import Section
+from tabon.text.sentences import split_sentences
 
 if TYPE_CHECKING:
     from tabon.reporting.experiment.runner import Reproduction
 
+
 Files = Mapping[RunPlan, Mapping[str, Path]]
+SHOWN: Section = "impression"
+DISTANCE = "novelty"
 
 
 def metrics_of(experiment: Experiment) -> tuple[list[Metric], dict[str, str]]:
     """Load the metrics that can be measured here, and say why the others cannot."""
     plan = experiment.evaluation
-    folders = {name: model_folder(folder, experiment.root) for name, folder in plan.models.items()}
+    folders = {  # `minilm` is the encoder that comes with tabon
+        name: minilm_folder() if folder == "minilm" else experiment.root / folder
+        for name, folder in plan.models.items()
+    }
     return load_metrics(plan.metrics, folders)
-
-
-def model_folder(name: str, root: Path) -> Path:
-    """Return where a metric's files lie; `minilm` is the encoder that comes with tabon."""
-    return minilm_folder() if name == "minilm" else root / name
 
 
 def judge(
@@ -71,5 +82,40 @@ def judge(
         family = [metric for metric in metrics if score in {each.name for each in metric.scores}]
         drawn += neighbour_curves(evaluate(again, family, quick, store=store), found[0], score)
     maps = transition_maps(made.bank, runs[0].cases, made.encoder, dependencies.store)
-    facts = {"curves": drawn, "maps": maps, "report": plan_record(report, experiment.title)}
+    facts = {"curves": drawn, "maps": maps, "report": {**asdict(report), "title": experiment.title}}
     return replace(results, facts=facts)
+
+
+def transition_maps(
+    bank: TransitionBank, cases: Cases, encoder: Encoder, store: SentenceStore | None
+) -> list[dict[str, Any]]:
+    """Return the map of the first study whose drafts all have a direction of change, if there is one."""
+    index = bank.section(SHOWN, DISTANCE).index
+    if not isinstance(index, ExactIndex):
+        return []
+    for case in cases.cases:
+        prior = split_sentences(case.query.prior.section(SHOWN))
+        drafts = [split_sentences(draft.section(SHOWN)) for draft in case.query.candidates]
+        if not prior or not all(drafts):
+            continue
+        texts = {*prior, *(text for draft in drafts for text in draft)}
+        table = embed(texts, encoder, known=bank.known_sentences, store=store)
+        [moves] = transitions(
+            [get_distance(DISTANCE)],
+            table.vectors,
+            prior=table.rows_of([prior] * len(drafts)),
+            current=table.rows_of(drafts),
+        )
+        if moves.zero.any():
+            continue
+        selector = Selector(bank, distance=DISTANCE, encoder=encoder, store=store, allow_bank_patients=True)
+        [selection] = selector.select_many([case.query])
+        shown = TransitionMap(
+            query=case.query.id,
+            section=SHOWN,
+            distance=DISTANCE,
+            picked=selection.selected,
+            **asdict(project(index.vectors, moves.directions)),
+        )
+        return [shown.as_record()]
+    return []

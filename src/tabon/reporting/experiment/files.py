@@ -6,7 +6,6 @@ machine, without network, data or models.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +21,13 @@ from tabon.reporting.plots.pictures import maps_of
 from tabon.reporting.tables import FORMS, Table, all_tables, render
 
 ENDINGS = {"markdown": "md", "latex": "tex", "csv": "csv", "html": "html"}
-GROUPS = {  # how a table's label begins: where it stands on the page
+GROUPS = {  # how a table's label begins: its part of the page
     "tab:avg": "headline",
     "tab:per-run": "per-run",
     "tab:delta": "deltas",
     "tab:statistics": "statistics",
     "tab:paper": "paper",
 }
-
-
-def plan_record(plan: ReportPlan, title: str) -> dict[str, Any]:
-    """Return what results keep, so that tables need nothing else."""
-    return {**asdict(plan), "title": title}
 
 
 def plan_of(results: Results) -> tuple[ReportPlan, str]:
@@ -73,13 +67,8 @@ def tables_of(results: Results, plan: ReportPlan) -> tuple[Table, ...]:
 
 
 def group_of(table: Table) -> str:
-    """Return where a table stands on the page."""
+    """Return a table's part of the page."""
     return next((group for start, group in GROUPS.items() if table.label.startswith(start)), "paper")
-
-
-def file_name(table: Table) -> str:
-    """Return the name of a table's files."""
-    return table.label.removeprefix("tab:").replace(":", "-")
 
 
 def write_report(results: Results, out: Path) -> tuple[Path, ...]:
@@ -87,7 +76,9 @@ def write_report(results: Results, out: Path) -> tuple[Path, ...]:
     plan, title = plan_of(results)
     tables = tables_of(results, plan)
     files = {
-        out / "tables" / f"{file_name(table)}.{ENDINGS[form]}": render(table, form)
+        out / "tables" / f"{table.label.removeprefix('tab:').replace(':', '-')}.{ENDINGS[form]}": render(
+            table, form
+        )
         for table in tables
         for form in FORMS
     }

@@ -15,10 +15,10 @@ from typing import Any
 from tabon._internal.registry import check_name
 from tabon._internal.typed_values import MisfitError, check_keys, fitting
 from tabon.errors import BadInputError, TabonError
-from tabon.generation.prices import read_price
 from tabon.generation.prompts import get_prompt
 from tabon.generation.providers.command import words_of
 from tabon.generation.providers.names import KINDS
+from tabon.generation.runner import read_price
 from tabon.method.distances import DISTANCES
 from tabon.method.scoring import AGGREGATES, ZERO_POLICIES
 from tabon.metrics import METRICS

@@ -1,9 +1,10 @@
 """Run, or go on with, everything an experiment needs, up to its results.
 
-Each step writes one file in one move and is skipped where that file was made
-from the same inputs, so a run that was stopped goes on where it was.
+Each step writes one file in one move and is skipped if that file was made from the
+same inputs, so a run that was stopped goes on where it was.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -23,11 +24,57 @@ from tabon.method.bank import TransitionBank
 from tabon.method.sentence_sets import Progress
 from tabon.reporting.experiment.evaluation import judge, metrics_of
 from tabon.reporting.experiment.plan import Experiment, RunPlan
-from tabon.reporting.experiment.steps import Steps, file_digest
 from tabon.selectors import Selector
 from tabon.text.records import Query, read_queries, read_transitions, whole_query
 
 RESULTS = "results.json"
+
+
+class Steps:
+    """A ledger of made files beside them."""
+
+    def __init__(
+        self, folder: Path, *, total: int = 0, on_progress: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """Read the ledger; one that cannot be read only means that steps run again.
+
+        `on_progress` is called with each step that runs, and its number of `total`.
+        """
+        self._total, self._on_progress = total, on_progress
+        self._done = self._skipped = 0
+        self._path = folder / "steps.json"
+        self._folder = folder
+        try:
+            self._made: dict[str, str] = dict(json.loads(self._path.read_bytes()))
+        except (OSError, ValueError, TypeError, RecursionError):
+            self._made = {}
+
+    def make(self, output: Path, inputs: object, work: Callable[[], None]) -> bool:
+        """Run `work` unless it made `output` from the same inputs before; say whether it ran."""
+        name = output.relative_to(self._folder).as_posix()
+        key = hashlib.sha256(json.dumps(inputs, sort_keys=True, default=str).encode()).hexdigest()
+        if self._made.get(name) == self._stamp(output, key):
+            self._skipped += 1
+            return False
+        self._done += 1
+        skipped = f", {self._skipped} skipped" if self._skipped else ""
+        self._on_progress(f"step {self._done + self._skipped} of {self._total}{skipped}: {name}")
+        work()
+        self._made[name] = self._stamp(output, key)
+        with replacing(self._path) as file:
+            file.write(json.dumps(self._made, indent=1, sort_keys=True).encode() + b"\n")
+        return True
+
+    @staticmethod
+    def _stamp(output: Path, key: str) -> str:
+        """Return what the ledger holds: the inputs and the bytes that came out."""
+        return f"{key}:{file_digest(output)}" if output.exists() else ""
+
+
+def file_digest(path: Path) -> str:
+    """Return the sha256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

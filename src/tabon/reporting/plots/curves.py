@@ -17,7 +17,6 @@ from tabon.reporting.plots.drawing import (
     new_figure,
     percent,
     svg,
-    titled,
 )
 from tabon.reporting.tables.places import method_name, section_name
 from tabon.selectors.conformal import RiskCoverage
@@ -118,12 +117,11 @@ def curve_plot(curve: Curve, *, heading: str | None = None) -> str:
         axes.set_ylabel("share of the gap closed")
         axes.yaxis.set_major_formatter(lambda value, _: percent(value).replace(".0%", "%"))
         _frame(axes)
-        titled(figure, title, "\n".join(filter(None, [note, "; ".join(parts)])))
-        return svg(figure, title)
+        return svg(figure, title, "\n".join(filter(None, [note, "; ".join(parts)])))
 
 
 def risk_plot(curves: Mapping[str, RiskCoverage], score: str) -> str:
-    """Draw one line a selector: the mean loss of the picks that are kept against their share."""
+    """Draw one line per selector: the mean loss of the picks that are kept against their share."""
     title = f"Risk and coverage: {label(score)}"
     styles = looks(curves)
     with canvas():
@@ -137,8 +135,7 @@ def risk_plot(curves: Mapping[str, RiskCoverage], score: str) -> str:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         _frame(axes)
         note = "the most plausible picks are kept first: a useful distance makes the line rise"
-        titled(figure, title, note)
-        return svg(figure, title)
+        return svg(figure, title, note)
 
 
 def _draw(axes: "Axes", line: CurveLine, look: Look, number: int) -> None:

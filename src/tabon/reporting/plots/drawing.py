@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from io import StringIO
+from itertools import cycle
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, FAINT, RULE, BAND = "#1b1f2a", "#5b6475", "#c9d0db", "#f4f6f9"
-GAIN, LOSS = "#0072B2", "#D55E00"  # told apart by all readers, and in grey by their signs
+GAIN, LOSS = "#0072B2", "#D55E00"  # seen as two by all readers, and in grey by their signs
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#56B4E9", "#B8860B", "#4D4D4D")
 MARKERS = ("o", "D", "s", "^", "v", "P")
 DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
@@ -70,16 +71,11 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
     {'a/min': ('#0072B2', 'o'), 'a/knn': ('#0072B2', 'D'), 'b/min': ('#D55E00', 'o')}
     """
     parts = {method: split_name(method) for method in methods}
-    families = list(dict.fromkeys(family for family, _ in parts.values()))
-    variants = list(dict.fromkeys(variant for _, variant in parts.values()))
-    return {
-        method: Look(
-            _cycled(COLOURS, families.index(family)),
-            _cycled(MARKERS, variants.index(variant)),
-            _cycled(DASHES, variants.index(variant)),
-        )
-        for method, (family, variant) in parts.items()
-    }
+    families = dict.fromkeys(family for family, _ in parts.values())
+    variants = dict.fromkeys(variant for _, variant in parts.values())
+    colours = dict(zip(families, cycle(COLOURS), strict=False))
+    shapes = dict(zip(variants, zip(cycle(MARKERS), cycle(DASHES), strict=False), strict=False))
+    return {method: Look(colours[family], *shapes[variant]) for method, (family, variant) in parts.items()}
 
 
 def split_name(method: str) -> tuple[str, str]:
@@ -141,8 +137,9 @@ def titled(figure: "Figure", title: str, note: str = "") -> None:
         figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=FAINT)
 
 
-def svg(figure: "Figure", title: str) -> str:
-    """Return the figure as SVG text: no date, no makers, no document type, generic fonts."""
+def svg(figure: "Figure", title: str, note: str) -> str:
+    """Return the figure as SVG text, titled: no date, no makers, no document type, generic fonts."""
+    titled(figure, title, note)
     file = StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     figure.savefig(file, format="svg", metadata=nothing)
@@ -151,8 +148,3 @@ def svg(figure: "Figure", title: str) -> str:
     end = text.index(">", start) + 1
     body = text[end:].replace("'DejaVu Sans', sans-serif", "sans-serif")
     return f"{text[start:end]}\n <title>{escape(title)}</title>{body}"
-
-
-def _cycled(choices: tuple[Any, ...], number: int) -> Any:  # noqa: ANN401 - of the kind of the choices
-    """Return a choice; after the last comes the first."""
-    return choices[number % len(choices)]

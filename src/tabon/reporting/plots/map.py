@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tabon.reporting.plots.drawing import FAINT, INK, RULE, canvas, label, new_figure, svg, titled
+from tabon.reporting.plots.drawing import FAINT, INK, RULE, canvas, label, new_figure, svg
 from tabon.reporting.tables.places import DISTANCE_NAMES, section_name
-from tabon.reporting.transition_map import Map2D, Point, TransitionMap
+from tabon.reporting.transition_map import Point, TransitionMap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ class Window:
     side: float
 
     def holds(self, point: Point) -> bool:
-        """Tell whether a point lies inside."""
+        """Say whether a point lies inside."""
         return max(abs(point[0] - self.x), abs(point[1] - self.y)) <= self.side / 2
 
     def corners(self) -> tuple[Point, Point]:
@@ -35,27 +35,22 @@ class Window:
         half = self.side / 2
         return (self.x - half, self.y - half), (self.x + half, self.y + half)
 
-    def apply(self, axes: "Axes") -> None:
-        """Make this square what the axes show."""
-        (left, bottom), (right, top) = self.corners()
-        axes.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
 
-
-def transition_map_plot(points: TransitionMap) -> str:
+def transition_map_plot(shown: TransitionMap) -> str:
     """Draw the whole map at the left and the drafts from near at the right.
 
     Squares are training transitions, diamonds drafts, the hexagon the chosen
     one; each draft is linked with its nearest training transition.
     """
-    shown = points.points
     title = (
-        f"Drafts of {label(points.query)} among training transitions: {label(section_name(points.section))}, "
+        f"Drafts of {label(shown.query)} among training transitions: {label(section_name(shown.section))}, "
     )
-    title += label(DISTANCE_NAMES.get(points.distance, points.distance))
-    dots = [*shown.bank, *_placed(shown)]
+    title += label(DISTANCE_NAMES.get(shown.distance, shown.distance))
+    placed = [point for point in shown.drafts if point is not None]
+    dots = [*shown.bank, *placed]
     smallest = SMALLEST * _around(dots, smallest=0.0, margin=0.0).side
     near = sorted({row for row in shown.nearest if row is not None})
-    focus = _placed(shown) + [shown.bank[row] for row in near] or list(shown.bank)
+    focus = placed + [shown.bank[row] for row in near] or list(shown.bank)
     close = _around(focus, smallest=smallest, margin=MARGIN)
     everything = _around([*dots, *close.corners()], smallest=0.0, margin=0.04)
     with canvas():
@@ -63,23 +58,17 @@ def transition_map_plot(points: TransitionMap) -> str:
 
         figure = new_figure(WIDTH, WIDTH / 2 + 1.2)
         left, right = figure.subplots(1, 2)
-        _draw_view(left, points, everything, "map")
+        _draw_view(left, shown, everything, "map")
         box = Rectangle(close.corners()[0], close.side, close.side, fill=False, edgecolor=INK, linewidth=0.8)
         box.set_gid("map-window")  # which part the close view is
         left.add_patch(box)
-        _draw_view(right, points, close, "close")
+        _draw_view(right, shown, close, "close")
         left.set_title("all that is shown")
         right.set_title("the drafts from near")
         left.set_xlabel(f"axis 1: {shown.explained[0]:.0%} of the spread")
         left.set_ylabel(f"axis 2: {shown.explained[1]:.0%} of the spread")
-        _legend(right, points)
-        titled(figure, title, _note(points))
-        return svg(figure, title)
-
-
-def _placed(points: Map2D) -> list[Point]:
-    """Return the drafts that have a place."""
-    return [point for point in points.drafts if point is not None]
+        _legend(right, shown)
+        return svg(figure, title, _note(shown))
 
 
 def _around(points: list[Point], *, smallest: float, margin: float) -> Window:
@@ -90,26 +79,26 @@ def _around(points: list[Point], *, smallest: float, margin: float) -> Window:
     return Window(float(middle[0]), float(middle[1]), side)
 
 
-def _draw_view(axes: "Axes", points: TransitionMap, window: Window, view: str) -> None:
+def _draw_view(axes: "Axes", shown: TransitionMap, window: Window, view: str) -> None:
     """Draw bank, links and drafts as far as the window shows them."""
-    flat = points.points
-    window.apply(axes)
+    (left, bottom), (right, top) = window.corners()
+    axes.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
     axes.set_xticks([])
     axes.set_yticks([])
     for spine in axes.spines.values():
         spine.set(visible=True, color=RULE)
     close = view == "close"
-    near = sorted({row for row in flat.nearest if row is not None})
-    rows = [row for row, point in enumerate(flat.bank) if row not in near and window.holds(point)]
-    _squares(axes, [flat.bank[row] for row in rows], BANK, 16 if close else 7, f"{view}-bank")
-    _squares(axes, [flat.bank[row] for row in near], NEAR, 28 if close else 9, f"{view}-nearest")
+    near = sorted({row for row in shown.nearest if row is not None})
+    rows = [row for row, point in enumerate(shown.bank) if row not in near and window.holds(point)]
+    _squares(axes, [shown.bank[row] for row in rows], BANK, 16 if close else 7, f"{view}-bank")
+    _squares(axes, [shown.bank[row] for row in near], NEAR, 28 if close else 9, f"{view}-nearest")
     if close:
-        _links(axes, points)
-        _numbers(axes, flat)
-    for number, place in enumerate(flat.drafts):
+        _links(axes, shown)
+        _numbers(axes, shown)
+    for number, place in enumerate(shown.drafts):
         if place is None:
             continue
-        chosen = number == points.picked  # on top
+        chosen = number == shown.picked  # on top
         mark = _mark_of(chosen=chosen, size=(13.0 if chosen else 8.5) * (1.0 if close else 0.6))
         (drawn,) = axes.plot(*place, linestyle="none", zorder=4 if chosen else 3, **mark)
         drawn.set_gid(f"{view}-{'pick' if chosen else 'draft'}-{number}")
@@ -122,14 +111,13 @@ def _squares(axes: "Axes", places: list[Point], colour: str, size: float, name: 
         axes.scatter(xs, ys, s=size, marker="s", color=colour, linewidths=0, alpha=0.75, gid=name)
 
 
-def _links(axes: "Axes", points: TransitionMap) -> None:
+def _links(axes: "Axes", shown: TransitionMap) -> None:
     """Link each draft with its nearest transition; the chosen one's link is solid."""
-    flat = points.points
-    for number, (place, row) in enumerate(zip(flat.drafts, flat.nearest, strict=True)):
+    for number, (place, row) in enumerate(zip(shown.drafts, shown.nearest, strict=True)):
         if place is None or row is None:
             continue
-        chosen = number == points.picked
-        xs, ys = zip(place, flat.bank[row], strict=True)
+        chosen = number == shown.picked
+        xs, ys = zip(place, shown.bank[row], strict=True)
         (line,) = axes.plot(xs, ys, color=PICK if chosen else FAINT, zorder=2)
         line.set(linestyle="-" if chosen else ":", linewidth=2.2 if chosen else 1.0, gid=f"link-{number}")
 
@@ -145,13 +133,13 @@ def _mark_of(*, chosen: bool, size: float) -> dict[str, Any]:
     }
 
 
-def _numbers(axes: "Axes", points: Map2D) -> None:
+def _numbers(axes: "Axes", shown: TransitionMap) -> None:
     """Write the drafts' numbers, away from the middle; drafts in one place share a label."""
-    middle = np.mean(_placed(points) or [(0.0, 0.0)], axis=0)
     places: dict[Point, list[int]] = {}
-    for number, place in enumerate(points.drafts):
+    for number, place in enumerate(shown.drafts):
         if place is not None:
             places.setdefault(place, []).append(number)
+    middle = np.mean([point for point in shown.drafts if point is not None] or [(0.0, 0.0)], axis=0)
     for place, numbers in places.items():
         away = np.subtract(place, middle)
         length = float(np.linalg.norm(away))
@@ -164,7 +152,7 @@ def _numbers(axes: "Axes", points: Map2D) -> None:
         text.set_gid(f"number-{numbers[0]}")
 
 
-def _legend(axes: "Axes", points: TransitionMap) -> None:
+def _legend(axes: "Axes", shown: TransitionMap) -> None:
     """Name the marks below a view."""
     from matplotlib.lines import Line2D
 
@@ -173,22 +161,21 @@ def _legend(axes: "Axes", points: TransitionMap) -> None:
         "nearest one": {"marker": "s", "color": NEAR, "markersize": 6},
         "draft": _mark_of(chosen=False, size=8.0),
     }
-    if points.picked is not None:
-        marks[f"chosen draft ({points.picked})"] = _mark_of(chosen=True, size=11.0)
+    if shown.picked is not None:
+        marks[f"chosen draft ({shown.picked})"] = _mark_of(chosen=True, size=11.0)
     handles = [Line2D([], [], linestyle="none", label=name, **mark) for name, mark in marks.items()]
     axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.0, 0.0), ncols=2, handletextpad=0.3)
 
 
-def _note(points: TransitionMap) -> str:
+def _note(shown: TransitionMap) -> str:
     """Say what the map hides."""
-    flat = points.points
-    lost = [str(number) for number, place in enumerate(flat.drafts) if place is None]
-    note = (
-        f"{len(flat.bank):,} of {flat.total:,} training transitions on the two widest axes; "
-        "nearest is measured in the whole space, so it may look far"
-    )
-    if points.picked is not None:
-        note += "\nthe chosen draft is the nearest over both sections together"
+    lost = [str(number) for number, place in enumerate(shown.drafts) if place is None]
+    shares = f"{len(shown.bank):,} of {shown.total:,} training transitions on the two widest axes"
+    notes = [f"{shares}; nearest is measured in the whole space, so it may look far"]
+    if shown.picked is not None:
+        notes.append("the chosen draft is the nearest over both sections together")
     if lost:
-        note += f"\nno direction of change, so no place: draft {', '.join(lost)}"
-    return note if points.picked is not None else f"{note}\nno draft was chosen"
+        notes.append(f"no direction of change, so no place: draft {', '.join(lost)}")
+    if shown.picked is None:
+        notes.append("no draft was chosen")
+    return "\n".join(notes)

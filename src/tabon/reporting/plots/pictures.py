@@ -1,4 +1,4 @@
-"""All pictures of an evaluation, with the words that stand in for them."""
+"""All pictures of an evaluation, with words for readers who cannot see them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from tabon.evaluation.results import MEAN_RUN, Results
 from tabon.reporting.plots.curves import curve_plot, curves_of
 from tabon.reporting.plots.drawing import percent
-from tabon.reporting.plots.gains import GAP, gains_plot, panel_of
-from tabon.reporting.plots.heat_map import run_heat_map
+from tabon.reporting.plots.gains import GAP, gains_plot, panel_of, run_heat_map
 from tabon.reporting.plots.map import transition_map_plot
 from tabon.reporting.tables.places import method_name, section_name, slug
 from tabon.reporting.transition_map import TransitionMap
@@ -15,7 +14,7 @@ from tabon.reporting.transition_map import TransitionMap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """One picture and what a reader who cannot see it is told."""
+    """One picture, and its words for a reader who cannot see it."""
 
     name: str  # fit for a file: "gains-impression"
     svg: str
@@ -24,14 +23,8 @@ class Picture:
 
 
 def pictures(results: Results, columns: Mapping[str, str]) -> tuple[Picture, ...]:
-    """Draw everything there is to draw: gains, curves, maps, runs.
-
-    Args:
-        results: what was measured.
-        columns: headings and the scores to show, in order.
-    """
-    drawn = [*_gains(results, columns), *_curves(results, columns), *_maps(results), *_runs(results, columns)]
-    return tuple(drawn)
+    """Draw gains, curves, maps and runs; `columns` are headings and the scores to show, in order."""
+    return (*_gains(results, columns), *_curves(results, columns), *_maps(results), *_runs(results, columns))
 
 
 def _measured(results: Results, section: str, columns: Mapping[str, str]) -> dict[str, str]:
@@ -45,7 +38,7 @@ def _measured(results: Results, section: str, columns: Mapping[str, str]) -> dic
 
 
 def _gains(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
-    """Draw the gains of each section, and tell the best method on each score."""
+    """Draw the gains of each section, and name the best method on each score."""
     for section in results.sections():
         shown = _measured(results, section, columns)
         if not shown:
@@ -63,7 +56,7 @@ def _gains(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
 
 
 def _curves(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
-    """Draw the curves, and tell where each line begins and ends."""
+    """Draw the curves, and say where each line begins and ends."""
     headings = {score: heading for heading, score in columns.items()}
     for number, curve in enumerate(curves_of(results)):
         heading = headings.get(curve.score, curve.score)
@@ -89,8 +82,8 @@ def _maps(results: Results) -> Iterator[Picture]:
     for number, points in enumerate(maps_of(results)):
         chosen = "none is chosen" if points.picked is None else f"draft {points.picked} is chosen"
         alt = (
-            f"Map of {len(points.points.bank)} training transitions ({points.section}, {points.distance}) "
-            f"and the {len(points.points.drafts)} drafts of {points.query}; {chosen}."
+            f"Map of {len(points.bank)} training transitions ({points.section}, {points.distance}) "
+            f"and the {len(points.drafts)} drafts of {points.query}; {chosen}."
         )
         yield Picture(name=f"map-{number}", svg=transition_map_plot(points), alt=alt)
 

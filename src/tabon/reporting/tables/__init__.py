@@ -1,5 +1,6 @@
 """The paper's tables, made from results only; the one place where numbers are rounded."""
 
+from tabon.evaluation.results import merge_results
 from tabon.reporting.tables.build import (
     all_tables,
     delta_table,
@@ -8,7 +9,6 @@ from tabon.reporting.tables.build import (
     statistics_table,
 )
 from tabon.reporting.tables.comparison import comparison_table, per_run_comparison
-from tabon.reporting.tables.merge import merge_results
 from tabon.reporting.tables.render import FORMS, Table, render
 
 __all__ = [

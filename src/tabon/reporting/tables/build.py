@@ -11,15 +11,19 @@ from math import nan
 from tabon._internal.registry import check_name
 from tabon.evaluation.results import MEAN_RUN, RANDOM, REFERENCES, Results, Run
 from tabon.reporting.tables.comparison import comparison_table, per_run_comparison
-from tabon.reporting.tables.notes import mean_notes, notes_of
-from tabon.reporting.tables.paper_values import AGGREGATES, DISTANCES, MEAN_OF_METHODS, paper_values
 from tabon.reporting.tables.places import (
+    AGGREGATES,
     DASH,
     DISTANCE_NAMES,
+    DISTANCES,
+    MEAN_OF_METHODS,
     Spot,
     grid_of,
+    mean_notes,
     name_cell,
+    notes_of,
     number,
+    paper_values,
     percent,
     section_name,
     slug,
@@ -40,6 +44,15 @@ DELTA_KEY = (
     "m = min, k = knn. Cells are method minus random; the last column is the random baseline."
 )
 RUN_HEADINGS = (Heading(text="Model", align="l"), Heading(text="Prompt", align="l"))
+STATISTICS_HEADINGS = (
+    Heading(text="Method", align="l"),
+    *(Heading(text=text, group="Value") for text in ("mean", "95 %")),
+    *(Heading(text=text, group="Δ vs. random") for text in ("mean", "95 %", "relative")),
+    *(Heading(text=text, group="Gap closed") for text in ("share", "95 %")),
+    *(Heading(text=text, group="p") for text in ("raw", "Holm", "BH")),
+    Heading(text="W/T/L"),
+    Heading(text="n", align="r"),
+)
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 STARS_KEY = "Stars: p after Holm's correction below 0.05 (*), 0.01 (**), 0.001 (***)."
 STATISTICS_KEY = (
@@ -59,12 +72,8 @@ def all_tables(
 ) -> tuple[Table, ...]:
     """Return every table in the paper's order, then statistics and the comparison with the paper.
 
-    Args:
-        results: what an evaluation found.
-        columns: the headline's heads and their scores, {"BLEU-1": "bleu-1", …}.
-        deltas: the delta tables' names and their scores; by default the paper's two.
-        method: the one of the per-run tables; they are left out where it is not in the results.
-        references: the headline's reference rows, of RANDOM, RANDOM_SEEDS and ORACLE.
+    `columns` are the headline's heads and their scores, {"BLEU-1": "bleu-1", …}, `deltas` the same of the
+    delta tables, by default the paper's two. Per-run tables of a method that the results lack are left out.
     """
     if deltas is None:
         deltas = {DELTA_LABELS[label]: score for label, score in columns.items() if label in DELTA_LABELS}
@@ -91,7 +100,7 @@ def all_tables(
 def headline_table(
     results: Results, section: str, columns: Mapping[str, str], *, references: Sequence[str] = (RANDOM,)
 ) -> Table:
-    """Return one row a method over all runs: value, relative change, the best of each column in bold.
+    """Return one row per method over all runs: value, relative change, the best of each column in bold.
 
     The reference rows follow in italics, then the mean of the paper's transition methods.
     """
@@ -133,7 +142,7 @@ def headline_table(
 def per_run_table(
     results: Results, section: str, columns: Mapping[str, str], method: str = "novelty/min"
 ) -> Table:
-    """Return one row a run, for random and for one method, each block with its mean over runs."""
+    """Return one row per run, for random and for one method, each block with its mean over runs."""
     check_name("method of the results", tuple(results.methods), method)
     grid = grid_of(results, section)
     blocks = {
@@ -154,7 +163,7 @@ def per_run_table(
 
 
 def delta_table(results: Results, section: str, score: str, label: str) -> Table:
-    """Return one row a run and one column a transition method: how far above random it is."""
+    """Return one row per run and one column per transition method: how far above random it is."""
     grid = grid_of(results, section)
     methods = (*DELTA_METHODS.values(), RANDOM)
     lines = [
@@ -188,7 +197,7 @@ def delta_table(results: Results, section: str, score: str, label: str) -> Table
 
 
 def statistics_table(results: Results, section: str, score: str, label: str = "") -> Table:
-    """Return all that is known of one score: intervals, gap closed, tests, wins and n, a row a method."""
+    """Return all that is known of one score: intervals, gap closed, tests, wins and n, one row per method."""
     grid, run = grid_of(results, section), results.main_run()
     column = label or score
     spots = [
@@ -196,11 +205,9 @@ def statistics_table(results: Results, section: str, score: str, label: str = ""
         for method in (*_selectors(results), *REFERENCES)
         if method not in REFERENCES or (run, method, score) in grid.cells
     ]
-    selectors = [spot for spot in spots if spot.method not in REFERENCES]
-    references = [spot for spot in spots if spot.method in REFERENCES]
     blocks = [
-        tuple(_statistics_row(spot, italic=spot.method in REFERENCES) for spot in part)
-        for part in (selectors, references)
+        tuple(_statistics_row(spot, italic=italic) for spot in spots if (spot.method in REFERENCES) == italic)
+        for italic in (False, True)
     ]
     return Table(
         label=f"tab:statistics-{slug(score)}-{slug(section_name(section))}",
@@ -230,23 +237,6 @@ def _run_rows(runs: Sequence[Run], lines: Sequence[Sequence[Spot]]) -> Iterator[
     for line in lines[len(runs) :]:
         values = [TableCell(text=number(spot.value)) for spot in line]
         yield TableRow(cells=(TableCell(text="mean", italic=True, span=2), *values), ruled=True)
-
-
-STATISTICS_HEADINGS = (
-    Heading(text="Method", align="l"),
-    Heading(text="mean", group="Value"),
-    Heading(text="95 %", group="Value"),
-    Heading(text="mean", group="Δ vs. random"),
-    Heading(text="95 %", group="Δ vs. random"),
-    Heading(text="relative", group="Δ vs. random"),
-    Heading(text="share", group="Gap closed"),
-    Heading(text="95 %", group="Gap closed"),
-    Heading(text="raw", group="p"),
-    Heading(text="Holm", group="p"),
-    Heading(text="BH", group="p"),
-    Heading(text="W/T/L"),
-    Heading(text="n", align="r"),
-)
 
 
 def _statistics_row(spot: Spot, *, italic: bool) -> TableRow:

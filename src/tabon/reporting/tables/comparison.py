@@ -5,23 +5,22 @@ from dataclasses import dataclass, replace
 
 from tabon._internal.registry import check_name
 from tabon.evaluation.results import MEAN_RUN, RANDOM, Results
-from tabon.reporting.tables.notes import mean_notes, notes_of
-from tabon.reporting.tables.paper_values import (
+from tabon.reporting.tables.places import (
+    DASH,
     HEADLINE,
     MEAN_OF_METHODS,
     PER_RUN,
     TRANSITION_METHODS,
     PaperValue,
-    paper_value,
-    paper_values,
-)
-from tabon.reporting.tables.places import (
-    DASH,
     Spot,
     grid_of,
+    mean_notes,
     method_name,
     name_cell,
+    notes_of,
     number,
+    paper_value,
+    paper_values,
     percent,
     section_name,
     slug,
@@ -121,14 +120,14 @@ def _compared(table: str, section: str, run: str, line: Sequence[Spot]) -> tuple
 
 
 def _headings(columns: Mapping[str, str]) -> Iterator[Heading]:
-    """Yield three heads a score."""
+    """Yield three heads per score."""
     for column in columns:
         for text in ("paper", "ours", "diff."):
             yield Heading(text=text, group=column)
 
 
 def _row(line: Sequence[Compared], *, by_run: bool = False) -> TableRow:
-    """Return the row of a method, or of a run; the mean over runs stands under a line."""
+    """Return the row of a method, or of a run; the mean over runs is under a line."""
     spot = line[0].spot
     name = name_cell(spot.method, italic=spot.method == RANDOM, bold=spot.method == MEAN_OF_METHODS)
     if by_run:

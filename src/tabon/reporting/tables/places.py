@@ -1,14 +1,27 @@
-"""Where the numbers of a table come from: the cells of a section, by row and column, and their names."""
+"""Where the numbers of a table come from, how they are named, and the notes below them.
 
+A place of a table has a cell of the results and, beside the paper, a number that the
+paper prints. These were parsed once from the paper's source into `paper_values.csv`, as
+printed: a value is rounded to 0.001 and a relative change to 0.001 (0.1 %).
+"""
+
+import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 
 from tabon._internal.registry import check_name
-from tabon.evaluation.results import ORACLE, RANDOM, RANDOM_SEEDS, Cell, Results
-from tabon.reporting.tables.paper_values import DISTANCES, MEAN_OF_METHODS, TRANSITION_METHODS
+from tabon.evaluation.inputs import read_signature
+from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS, Cell, Results
 from tabon.reporting.tables.render import TableCell
 
+HEADLINE, PER_RUN, DELTA = "headline", "per-run", "delta"
+MEAN_OF_METHODS = "mean-of-methods"  # the last row of the headline tables
+DISTANCES = ("mean-shift", "novelty", "dir-hausdorff", "cost-ot")
+AGGREGATES = ("min", "knn")
+TRANSITION_METHODS = tuple(f"{distance}/{aggregate}" for distance in DISTANCES for aggregate in AGGREGATES)
 DASH = "–"
 SECTION_NAMES = {"findings": "Findings", "impression": "Impressions", "report": "Whole report"}
 DISTANCE_NAMES = dict(zip(DISTANCES, ("Mean-Shift", "Novelty", "Dir-Hausdorff", "Cost-OT"), strict=True))
@@ -18,6 +31,43 @@ ROW_NAMES = {
     ORACLE: "Oracle (best draft of each study)",
     MEAN_OF_METHODS: "Mean of transition methods",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class PaperValue:
+    """One printed number."""
+
+    table: str  # HEADLINE, PER_RUN or DELTA
+    section: str  # "findings" or "impression"
+    run: str  # "Gemini-2.5-FL P1", or "mean"
+    method: str  # one of TRANSITION_METHODS, "random" or MEAN_OF_METHODS
+    column: str  # the headline's head: "BLEU-1", ..., "CheX-14"
+    value: float  # of DELTA tables method minus random, but of "random" its value
+    relative: float | None  # change against random, where it is printed
+
+
+@cache
+def paper_values() -> tuple[PaperValue, ...]:
+    """Return the numbers in the order of the paper.
+
+    >>> paper_values()[0]  # doctest: +NORMALIZE_WHITESPACE
+    PaperValue(table='headline', section='impression', run='mean', method='mean-shift/min',
+               column='BLEU-1', value=0.163, relative=0.03)
+    """
+    text = files("tabon.reporting.tables").joinpath("paper_values.csv").read_text(encoding="utf-8")
+    rows = csv.reader(text.splitlines()[1:])
+    return tuple(
+        PaperValue(table, section, run, method, column, float(value), float(change) if change else None)
+        for table, section, run, method, column, value, change in rows
+    )
+
+
+@cache
+def paper_value(*, table: str, section: str, run: str, method: str, column: str) -> PaperValue | None:
+    """Return one printed number, or None where the paper prints none."""
+    place = (table, section, run, method, column)
+    same = (v for v in paper_values() if (v.table, v.section, v.run, v.method, v.column) == place)
+    return next(same, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +148,7 @@ def section_name(section: str) -> str:
 
 
 def slug(name: str) -> str:
-    """Return a name as it may stand in a label.
+    """Return a name as a label may have it.
 
     >>> slug(section_name("report"))
     'whole-report'
@@ -148,3 +198,104 @@ def value_cell(spot: Spot, *, bold: bool = False, italic: bool = False) -> Table
     changed = spot.cell and spot.value is not None and spot.method != RANDOM
     relative = spot.cell.relative if spot.cell and changed else None
     return TableCell(text=number(spot.value), subscript=percent(relative), bold=bold, italic=italic)
+
+
+def notes_of(results: Results, spots: Sequence[Spot]) -> tuple[str, ...]:
+    """Return all that a reader must know about these numbers."""
+    runs = [run for run in results.runs if {run.name, MEAN_RUN} & {spot.run for spot in spots}]
+    methods = list(dict.fromkeys(spot.method for spot in spots))
+    notes = [*_count_notes(results, spots), *_gap_notes(results, spots)]
+    if short := [f"{run.name} {run.short} of {run.studies}" for run in runs if run.short]:
+        notes.append(f"Studies with fewer drafts than asked for: {'; '.join(short)}.")
+    counts = {method: sum(run.abstained.get(method, 0) for run in runs) for method in methods}
+    if silent := [f"{method_name(method)} {count}" for method, count in counts.items() if count]:
+        notes.append(f"Abstentions, worth the expected random pick: {'; '.join(silent)}.")
+    return (*notes, *_signature_notes(results, spots, methods))
+
+
+def mean_notes(grid: Grid, means: Sequence[Spot]) -> Iterator[str]:
+    """Say over which methods the mean of methods is, and why it is empty where it is."""
+    there = len(grid.transition_methods())
+    if there < len(TRANSITION_METHODS):
+        yield f"The results have {there} of the paper's {len(TRANSITION_METHODS)} transition methods."
+    if empty := [spot.column for spot in means if spot.value is None]:
+        yield f"{DASH} no mean of the transition methods, as one has no value: {', '.join(empty)}."
+
+
+def _count_notes(results: Results, spots: Sequence[Spot]) -> Iterator[str]:
+    """Say how many studies are behind the numbers: once if that is the same everywhere."""
+    by_run = len({spot.run for spot in spots}) > 1
+    counts: dict[str, set[int]] = {}
+    for spot in spots:
+        if spot.cell and spot.value is not None and not (by_run and spot.run == MEAN_RUN):
+            counts.setdefault(spot.run if by_run else spot.column, set()).add(spot.cell.n)
+    of_runs = f" of {len(results.runs)} runs" if {spot.run for spot in spots} == {MEAN_RUN} else ""
+    every = set().union(*counts.values())
+    if len(every) == 1:
+        yield f"n = {every.pop()} studies{of_runs} behind every number."
+    elif every:
+        ranges = {name: dict.fromkeys((min(found), max(found))) for name, found in counts.items()}
+        listed = "; ".join(f"{name} {' to '.join(map(str, ends))}" for name, ends in ranges.items())
+        yield f"n, studies{of_runs}: {listed}."
+
+
+def _gap_notes(results: Results, spots: Sequence[Spot]) -> Iterator[str]:
+    """Give the reason of every dash: once for a score that is missing, else place by place."""
+    gaps = [spot for spot in spots if spot.value is None]
+    for column, score in dict.fromkeys((spot.column, spot.score) for spot in gaps):
+        if score not in results.scores:
+            named = results.missing_metrics(score) or list(results.missing)
+            reasons = "; ".join(f"{name}: {results.missing[name].rstrip('.')}" for name in named)
+            why = reasons or "the results have no score of this name"
+            yield f"{DASH} {column} ({score}) is not measured: {why}."
+    empty: dict[str, list[Spot]] = {}
+    for spot in (spot for spot in gaps if spot.score in results.scores):
+        if spot.cell is not None:
+            reason = "no study to measure it on" if spot.cell.n == 0 else "not measured"
+        else:
+            there = dict.fromkeys(cell.section for cell in results.cells if cell.score == spot.score)
+            elsewhere = there and spot.section not in there
+            reason = f"measured only on {', '.join(there)}" if elsewhere else "not in the results"
+        empty.setdefault(reason, []).append(spot)
+    for reason, found in empty.items():
+        places = dict.fromkeys(_place_name(spot, found, spots) for spot in found)
+        yield f"{DASH} {reason}: {'; '.join(places)}."
+
+
+def _place_name(spot: Spot, gaps: Sequence[Spot], spots: Sequence[Spot]) -> str:
+    """Name a place of the table: its column if all of it is empty, its method if every run of it is."""
+    if all(other in gaps for other in spots if other.column == spot.column):
+        return spot.column
+    name = f"{spot.column} of {method_name(spot.method)}"
+    if {other.run for other in spots} == {MEAN_RUN}:
+        return name
+    same = [other for other in spots if (other.column, other.method) == (spot.column, spot.method)]
+    if all(other in gaps for other in same):
+        return f"{name} in every run"
+    return f"{name} in {'the mean' if spot.run == MEAN_RUN else spot.run}"
+
+
+def _signature_notes(results: Results, spots: Iterable[Spot], methods: Iterable[str]) -> Iterator[str]:
+    """Write the signature of each score and of each method, equal ones together."""
+    scores = dict.fromkeys((spot.column, spot.score) for spot in spots if spot.score in results.scores)
+    yield from _together((results.scores[score], column) for column, score in scores)
+    parts = {each: read_signature(results.methods[each]).parts for each in methods if each in results.methods}
+    several = len(parts) > 1  # one signature is written whole
+    first = next(iter(parts.values()), ())
+    shared = [part for part in first if several and all(part in other for other in parts.values())]
+    if shared:
+        yield f"All methods: {'|'.join(shared)}"
+    own = (
+        ("|".join(part for part in found if part not in shared) or "|".join(found), method_name(each))
+        for each, found in parts.items()
+    )
+    yield from _together(own)
+
+
+def _together(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Write each signature once, after the names it belongs to."""
+    named: dict[str, list[str]] = {}
+    for signature, name in pairs:
+        named.setdefault(signature, []).append(name)
+    for signature, names in named.items():
+        yield f"{', '.join(names)}: {signature}"

@@ -19,7 +19,7 @@ _BREAKS = re.compile(r"[\t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCell:
-    """What stands in one place of a table."""
+    """The content of one place of a table."""
 
     text: str
     subscript: str = ""  # "+3.0%", shown in brackets
@@ -214,7 +214,7 @@ def _latex(table: Table) -> str:
 
 
 def _latex_lines(table: Table) -> Iterator[str]:
-    """Yield what stands between the top and the bottom rule."""
+    """Yield the lines between the top and the bottom rule."""
     yield r"\toprule"
     if any(head.group for head in table.headings):  # thin rules below the groups
         heads = (rf"\multicolumn{{{width}}}{{c}}{{{_latex_text(name)}}}" for name, width in table.groups())

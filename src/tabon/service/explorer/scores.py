@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tabon.errors import BadInputError, UnknownNameError
-from tabon.evaluation.cases import Case
 from tabon.evaluation.draft_scores import measure_section
+from tabon.evaluation.inputs import Case
 from tabon.metrics import WEIGHTLESS, Metric, load_metrics
 from tabon.text.records import Query, reference_of
 from tabon.text.reports import SECTIONS

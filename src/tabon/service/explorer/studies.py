@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import Final
 
-from tabon.encoders.cache import CachingEncoder
+from tabon.encoders.sentence_store import CachingEncoder
 from tabon.errors import BadInputError
 from tabon.explain.explanation import DraftDistances, Explainer, Explanation, TrainingChange, explainer_of
 from tabon.explain.flags import Flag, draft_flags

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from tabon._internal.secret_files import LONGEST, read_secret
 from tabon.errors import BadInputError
-from tabon.generation.providers.failures import is_loopback
+from tabon.generation.providers.http_generator import is_loopback
 from tabon.selectors.streaming.rules import check_rule
 
 

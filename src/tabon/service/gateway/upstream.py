@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tabon._internal.extras import require
 from tabon._internal.retry import Backoff, retry
 from tabon.errors import UpstreamError
-from tabon.generation.providers.failures import trusts_no_one
+from tabon.generation.providers.http_generator import trusts_no_one
 from tabon.service.gateway.refusals import refused
 from tabon.service.gateway.replies import EventReader, Reply, StreamReader, malformed, read_json, reply_of
 from tabon.service.gateway.settings import GatewaySettings

@@ -79,12 +79,7 @@ KEYS = tuple(field.name for field in fields(ColumnMap))
 
 
 def column_map(text: str) -> ColumnMap:
-    """Read a map such as "patient=PID,date=ExamDate,report=text".
-
-    Raises:
-        BadInputError: a part is no key=column, a key comes twice, or something needed is missing.
-        UnknownNameError: there is no such key.
-    """
+    """Read a map such as "patient=PID,date=ExamDate,report=text"; each key once, `patient` always."""
     columns = role_map(text, KEYS)
     if "patient" not in columns:
         raise BadInputError("a column map needs patient; write patient=<column>")
@@ -109,13 +104,10 @@ def generic(columns: ColumnMap, *, name: str = "generic", egress: Egress = "none
 
 def _files(folder: Path) -> list[tuple[Path, str | None]]:
     """Return the one data file, or one for each split by its name."""
-    if folder.is_file():
-        return [(folder, _split_of(folder))]
-    found = sorted(path for path in folder.glob("*") if path.is_file() and _ending(path) is not None)
-    if len(found) == 1:
-        return [(found[0], _split_of(found[0]))]
-    splits = {_split_of(path): path for path in found}
-    if not found or None in splits or len(splits) < len(found):
+    tables = (path for path in folder.glob("*") if path.is_file() and _ending(path) is not None)
+    found = [folder] if folder.is_file() else sorted(tables)
+    splits = {normal_split(path.name.partition(".")[0]): path for path in found}
+    if len(found) != 1 and (not found or None in splits or len(splits) < len(found)):
         names = ", ".join(path.name for path in found[:8]) or "none"
         raise BadInputError(
             f"{folder} needs one data file ({', '.join(ENDINGS)}) or one for each of train, valid and test; "
@@ -129,23 +121,16 @@ def _ending(path: Path) -> str | None:
     return next((ending for ending in ENDINGS if path.name.endswith(ending)), None)
 
 
-def _split_of(path: Path) -> str | None:
-    """Return the split that a file is named after."""
-    return normal_split(path.name.partition(".")[0])
-
-
 def _rows(path: Path, columns: list[str]) -> Iterator[Row]:
     """Yield the rows of a table of any kind."""
     kind = (_ending(path) or "").removesuffix(".gz").removesuffix(".zst")
-    readers: Mapping[str, Callable[[], Iterator[Row]]] = {
-        ".csv": lambda: read_csv(path, columns),
-        ".tsv": lambda: read_csv(path, columns, delimiter="\t"),
-        ".jsonl": lambda: _json_lines(path, columns),
-        ".parquet": lambda: read_parquet(path, columns),
-    }
-    if kind not in readers:
-        raise BadInputError(f"{path} is no table that can be read; known are {', '.join(ENDINGS)}")
-    return readers[kind]()
+    if kind == ".parquet":
+        return read_parquet(path, columns)
+    if kind == ".jsonl":
+        return _json_lines(path, columns)
+    if kind:
+        return read_csv(path, columns, delimiter="\t" if kind == ".tsv" else ",")
+    raise BadInputError(f"{path} is no table that can be read; known are {', '.join(ENDINGS)}")
 
 
 def _json_lines(path: Path, columns: list[str]) -> Iterator[Row]:
@@ -223,7 +208,7 @@ def _clock(value: object) -> str:
 
 
 def _time_in(day: object) -> str:
-    """Return the time of day that stands with a date; midnight is what a mere date is stored as.
+    """Return the time of day beside a date; midnight is what a mere date is stored as.
 
     >>> _time_in("2012-01-01T09:30:15"), _time_in("2012-01-01"), _time_in("2012-01-01 00:00:00")
     ('093015.000000', '', '')

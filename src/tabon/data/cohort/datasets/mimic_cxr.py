@@ -4,10 +4,8 @@
     mimic-cxr-2.0.0-split.csv.gz    ─┼─▶ a temporary SQLite file ─▶ one visit per study
     files/p10/p10000032/s50414267.txt ─┘
 
-Both tables go to an unnamed SQLite database that lives on disk once it is
-larger than a few megabytes and vanishes when it is closed, so memory does not
-grow with the data set. Study ids are random numbers and say nothing about the
-order of visits: the moment of a study is that of its earliest image.
+The unnamed database is on disk once it is larger than a few megabytes and vanishes when it is
+closed. Study ids are random numbers: the moment of a study is that of its earliest image.
 """
 
 import sqlite3
@@ -91,24 +89,19 @@ def read(folder: Path) -> Iterator[Visit | Excluded]:
         yield from _left_over(rows, splits, "split")
         folders = (folder / name for name in REPORT_FOLDERS)
         reports = next((path for path in folders if any(path.glob("p[0-9]*/p[0-9]*/s[0-9]*.txt"))), None)
-        if reports is None:
-            sections = _section_file(folder)
-            yield from _load(rows, sections, SECTION_COLUMNS, _add_section)
-            yield from _visits(rows, images, lambda image: _from_sections(rows, image))
-            yield from _left_over(rows, sections, "section")
-        else:
+        if reports is not None:
             yield from _visits(rows, images, lambda image: _from_file(reports, image))
-
-
-def _section_file(folder: Path) -> Path:
-    """Return the table that MIMIC-CXR's own script makes of the reports."""
-    try:
-        return find_file(folder, "mimic_cxr_sectioned.csv", "mimic_cxr_sectioned.csv.gz")
-    except BadInputError:
-        raise BadInputError(
-            f"{folder} has neither reports (files/p10/p10000032/s50414267.txt, or the same in "
-            "mimic-cxr-reports) nor mimic_cxr_sectioned.csv; unpack mimic-cxr-reports.zip there"
-        ) from None
+            return
+        try:  # the table that MIMIC-CXR's own script makes of the reports
+            sections = find_file(folder, "mimic_cxr_sectioned.csv", "mimic_cxr_sectioned.csv.gz")
+        except BadInputError:
+            raise BadInputError(
+                f"{folder} has neither reports (files/p10/p10000032/s50414267.txt, or the same in "
+                "mimic-cxr-reports) nor mimic_cxr_sectioned.csv; unpack mimic-cxr-reports.zip there"
+            ) from None
+        yield from _load(rows, sections, SECTION_COLUMNS, _add_section)
+        yield from _visits(rows, images, lambda image: _from_sections(rows, image))
+        yield from _left_over(rows, sections, "section")
 
 
 # --- rows to the database -------------------------------------------------------------

@@ -4,33 +4,28 @@ A header is a line that begins with words in capitals and a colon. What they
 mean follows the script that comes with MIMIC-CXR, in our own words:
 
 * Of several sections of one name the last one with text counts. Wet reads and
-  addenda stand before the final report.
+  addenda come before the final report.
 * "FINDINGS AND IMPRESSION" and "CONCLUSION" are the impression. This differs
   from `tabon.parse_report`, where the former counts for both sections.
 * A header that describes the study ("CHEST, TWO VIEWS", "PA AND LATERAL") opens
   the findings. An empty one is a title.
 * Misspelled headers ("IMPRESSON", "FINIDNGS") count as what they resemble.
-* The last-paragraph rule: where neither findings nor impression has a header,
-  what follows the first paragraph of the last section is the impression. The
-  script calls it "last_paragraph" and prefers it to no conclusion at all.
+* The last-paragraph rule: if neither findings nor impression has a header, what
+  follows the first paragraph of the last section is the impression.
 
-Where we differ from the script: a header of an organ ("LUNGS:") goes on with
-the findings or impression above it instead of cutting them off; page breaks
-"(Over) ... (Cont)" are taken out; a report without any header and without
-paragraphs is the impression as a whole; the script's list of some fifty study
-ids with hand-made cuts is not used; a comparison section is never taken for
-the conclusion. What is not a section goes to `other`.
+Where we differ from the script: a header of an organ ("LUNGS:") goes on with the section above
+it; page breaks "(Over) ... (Cont)" are taken out; a report without header and paragraphs is the
+impression; the list of study ids with hand-made cuts is not used; a comparison is never the
+conclusion. What is not a section goes to `other`.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from tabon.text.reports import Report
-
-MIMIC_PARSER: Final = "tabon-mimic-1"  # any change in behaviour bumps this number
 
 _Name = Literal["findings", "impression", "organ", "other"]
 
@@ -96,8 +91,12 @@ def mimic_report(text: str) -> Report:
     sections = list(_united(_sections("\n".join(lines))))
     chosen = {section.name: section for section in sections if section.body}  # the last of each name
     findings, impression = chosen.get("findings"), chosen.get("impression")
-    if findings is None and impression is None:
-        return _last_paragraph(sections)
+    if findings is None and impression is None:  # the last-paragraph rule
+        final = sections.pop()
+        first, _, rest = final.body.partition("\n\n")
+        if not rest and not sections:
+            first, rest = "", first
+        return Report(impression=rest, other=_rest([*sections, final._replace(body=first)]))
     return Report(
         findings="" if findings is None else findings.body,
         impression="" if impression is None else impression.body,
@@ -106,7 +105,7 @@ def mimic_report(text: str) -> Report:
 
 
 def _sections(text: str) -> Iterator[_Section]:
-    """Cut a text at its headers; what stands before the first one has no header."""
+    """Cut a text at its headers; what comes before the first one has no header."""
     name: _Name = "other"
     header, start = "", 0
     for found in _HEADER.finditer(text):
@@ -133,16 +132,7 @@ def _united(sections: Iterator[_Section]) -> Iterator[_Section]:
     yield above
 
 
-def _rest(sections: Iterator[_Section]) -> str:
+def _rest(sections: Iterable[_Section]) -> str:
     """Join what is no section, headers included."""
     texts = (f"{section.header} {section.body}".strip() for section in sections)
     return "\n\n".join(filter(None, texts))
-
-
-def _last_paragraph(sections: list[_Section]) -> Report:
-    """Apply the last-paragraph rule to a report without findings and impression."""
-    final = sections[-1]
-    first, _, rest = final.body.partition("\n\n")
-    if not rest and len(sections) == 1:
-        first, rest = "", first
-    return Report(impression=rest, other=_rest(iter([*sections[:-1], final._replace(body=first)])))

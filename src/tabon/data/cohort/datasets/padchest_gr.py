@@ -4,8 +4,7 @@
     PADCHEST_...csv (views; optional)     ─────────┼─▶ a temporary SQLite file
     grounded_reports_20240819.json (one array) ─▶ looked up there ─▶ one visit per report
 
-The JSON file is read item by item. The tables go to an unnamed SQLite database
-that lives on disk once it is larger than a few megabytes.
+The JSON file is read item by item.
 """
 
 import sqlite3
@@ -13,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from tabon.data.cohort.datasets.padchest import FILES, VIEW_COLUMNS, view_of
+from tabon.data.cohort.datasets.image_tables import PADCHEST_FILES, VIEW_COLUMNS, padchest_view
 from tabon.data.cohort.tables import Row, find_file, read_csv, read_json_array
 from tabon.data.cohort.visits import (
     DataSet,
@@ -62,7 +61,8 @@ def read(folder: Path) -> Iterator[Visit | Excluded]:
             reason = _add(rows, row) if row.whole else "wrong-field-count"
             if reason is not None:
                 yield Excluded(Source(table.name, row.line), reason, said(row.values.get("StudyID")) or None)
-        _load_views(rows, folder)
+        if any((folder / name).is_file() for name in PADCHEST_FILES):
+            _load_views(rows, folder)
         for item in read_json_array(reports):
             yield _visit(rows, item, Source(reports.name))
         left = rows.execute(LEFT_OVER)
@@ -89,16 +89,12 @@ def _add(rows: sqlite3.Connection, row: Row) -> str | None:
 
 
 def _load_views(rows: sqlite3.Connection, folder: Path) -> None:
-    """Look the views up in PadChest's own table, where it is there."""
-    if not any((folder / name).is_file() for name in FILES):
-        return
+    """Look the views up in PadChest's own table."""
     rows.execute("CREATE INDEX by_image ON study (image)")
-    for row in read_csv(find_file(folder, *FILES), VIEW_COLUMNS):
+    for row in read_csv(find_file(folder, *PADCHEST_FILES), VIEW_COLUMNS):
         if row.whole:  # its other rows are counted where PadChest itself is read
-            rows.execute(
-                "UPDATE study SET view = ? WHERE image = ?",
-                (view_of(row.values), said(row.values["ImageID"])),
-            )
+            found = padchest_view(row.values), said(row.values["ImageID"])
+            rows.execute("UPDATE study SET view = ? WHERE image = ?", found)
 
 
 def _visit(rows: sqlite3.Connection, item: object, source: Source) -> Visit | Excluded:

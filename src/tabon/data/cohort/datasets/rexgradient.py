@@ -1,6 +1,6 @@
 """ReXGradient-160K: one JSON object a split, keyed by study, with reports and views.
 
-The views stand only in `metadata/{split}_metadata_view_position.json`; the CSV
+The views are only in `metadata/{split}_metadata_view_position.json`; the CSV
 files and the older JSON files beside it have none, so they are not enough.
 """
 
@@ -46,13 +46,11 @@ def read(folder: Path) -> Iterator[Visit | Excluded]:
 
 def _metadata(folder: Path, split: str) -> Path:
     """Return the file with the views of a split."""
-    name = f"metadata/{split}_metadata_view_position.json"
-    lesser = (
-        f"metadata/{split}_metadata{kind}{packing}" for kind in (".csv", ".json") for packing in PACKINGS
-    )
+    name, others = f"metadata/{split}_metadata_view_position.json", f"metadata/{split}_metadata"
     try:
         return find_file(folder, *(name + packing for packing in PACKINGS))
     except BadInputError:
+        lesser = (others + kind + packing for kind in (".csv", ".json") for packing in PACKINGS)
         there = next((file for file in lesser if (folder / file).is_file()), None)
         if there is None:
             raise
@@ -70,14 +68,12 @@ def _visit(study: str, entry: Mapping[str, object], source: Source, split: str) 
     """
     before, underscore, _ = study.partition("_")
     patient = (_text(entry.get("PatientID")) or (before if underscore else "")).removeprefix("p")
+    are_texts = not any(isinstance(entry.get(key), list | dict) for key in TEXTS)
     views = chain(_list(entry.get("ImageViewPosition")), repeat(None))
     images = zip(_list(entry.get("ImagePath")), views, strict=False)
     return visit_or_excluded(
         source,
-        {
-            "not-text": not any(isinstance(entry.get(key), list | dict) for key in TEXTS),
-            "no-patient": patient,
-        },
+        {"not-text": are_texts, "no-patient": patient},
         study=study,
         patient=patient,
         moment=moment_or_reason(_text(entry.get("StudyDate"))),

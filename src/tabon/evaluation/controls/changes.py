@@ -1,31 +1,37 @@
-"""Banks made from a bank: other sections, fewer patients, another encoder, other sentences.
+"""What a condition changes: the bank, the priors, or how reports are cut into pieces.
 
-They live in memory only. All start from the sentences that the bank keeps, never
-from text that would have to be split again.
+Banks made from a bank are in memory only. All start from the sentences that the bank
+keeps, never from text that would have to be split again.
 """
 
-import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import ceil
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tabon.encoders import Encoder
 from tabon.encoders.sentence_store import SentenceStore
+from tabon.errors import BadInputError
+from tabon.evaluation.inputs import whose
 from tabon.method.bank import BANK_FORMAT, SetPairs, TransitionBank, bank_arrays
 from tabon.method.bank_file import bank_file
+from tabon.method.selection import Selection
 from tabon.method.sentence_sets import RaggedSets, SentenceTable, embed
 from tabon.method.signature import Fingerprint
-from tabon.selectors.prepared import Sentences
+from tabon.selectors import Batch, Scorer, Selector
+from tabon.selectors.prepared import Sentences, make_batch
+from tabon.text.records import Query
 from tabon.text.reports import Section
 
+Split = Callable[[str], Sentences]  # a section's text to its pieces
 Recut = Callable[[Sentences], Sentences]  # the sentences of a section to other pieces of it
 
 SHARES = tuple(2.0**-power for power in range(6, -1, -1))  # 1/64 … 1
+QUERIES_AT_ONCE = 256
 _CLAUSE = re.compile(r"\s*[,;]\s+|\s+and\s+", re.IGNORECASE)
 
 
@@ -98,7 +104,7 @@ def recut(
 def nested_banks(bank: TransitionBank, seed: int, shares: tuple[float, ...] = SHARES) -> Iterator[SizedBank]:
     """Yield banks of growing shares of the patients, each within the next; none twice.
 
-    A transition without a patient stands for a patient of its own.
+    A transition without a patient is one of a patient of its own.
     """
     owners = [
         f"transition:{row['id']}" if row.get("patient") is None else f"patient:{row['patient']}"
@@ -142,6 +148,60 @@ def clauses(sentences: Sentences) -> Sentences:
     return tuple(piece for piece in pieces if any(letter.isalnum() for letter in piece))
 
 
-def _json(value: object) -> NDArray[np.uint8]:
-    """Return JSON as an array of bytes, as bank files have it."""
-    return np.frombuffer(json.dumps(value, sort_keys=True).encode(), dtype=np.uint8)
+def other_priors(queries: Sequence[Query], seed: int) -> list[Query]:
+    """Return the queries with the priors of other patients; each prior is used once.
+
+    Priors move among the queries that have one; those without stay without. The
+    draw depends on ids and patients, not on the order of the file or the drafts.
+
+    Raises:
+        BadInputError: one patient has more than half of the priors, so there is no such exchange.
+
+    >>> from tabon.text.reports import Report
+    >>> two = [Query(id=name, priors=(Report(name),), candidates=()) for name in ("Clear.", "Mass.")]
+    >>> [query.prior.findings for query in other_priors(two, seed=0)]
+    ['Mass.', 'Clear.']
+    """
+    having = [row for row, query in enumerate(queries) if any(not prior.is_empty for prior in query.priors)]
+    counts = Counter(whose(queries[row]) for row in having)
+    largest = max(counts.values(), default=0)
+    if 2 * largest > len(having):
+        raise BadInputError(
+            f"one patient has {largest} of {len(having)} priors, so not everyone can get another patient's; "
+            "give queries of more patients"
+        )
+    if not having:
+        return list(queries)
+    rng = np.random.default_rng(seed)  # patients are put in a ring, and all look past the largest group
+    patients = sorted(counts)
+    place = dict(zip(patients, rng.permutation(len(patients)).tolist(), strict=True))
+    within = dict(zip(sorted(having, key=lambda row: queries[row].id), rng.random(len(having)), strict=True))
+    ring = sorted(having, key=lambda row: (place[whose(queries[row])], within[row]))
+    step = int(rng.integers(largest, len(having) - largest + 1))
+    shuffled = list(queries)
+    for at, taker in enumerate(ring):
+        giver = ring[(at + step) % len(ring)]
+        shuffled[taker] = replace(queries[taker], priors=queries[giver].priors)
+    return shuffled
+
+
+class ControlSelector(Selector):
+    """A selector that cuts texts in its own way; `bank` must be cut the same way."""
+
+    def __init__(self, bank: TransitionBank, scorer: Scorer, *, split: Split, **settings: Any) -> None:  # noqa: ANN401
+        """Keep how texts are cut; the other settings are a selector's."""
+        super().__init__(bank, scorer, **settings)
+        self._split = split
+
+    def batch(self, queries: Sequence[Query]) -> Batch:
+        """Cut and embed every report."""
+        each_prior = self.history > 0
+        return make_batch(
+            queries, self.bank, self.encoder, self.store, each_prior=each_prior, split=self._split
+        )
+
+
+def select_in_batches(selector: Selector, queries: Sequence[Query]) -> list[Selection]:
+    """Choose for many queries, some hundred at a time."""
+    starts = range(0, len(queries), QUERIES_AT_ONCE)
+    return [one for start in starts for one in selector.select_many(queries[start : start + QUERIES_AT_ONCE])]

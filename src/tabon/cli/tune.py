@@ -1,28 +1,56 @@
-"""`tabon fit`."""
+"""`tabon calibrate` and `tabon fit`."""
 
 from pathlib import Path
 from typing import IO
 
 import click
 
+from tabon.cli.evaluate import metric_of
+from tabon.cli.select import method_options, takes_selection
 from tabon.cli.shared_options import (
     bank_option,
-    encoder_option,
+    embedding_options,
     name_of,
-    no_store_option,
     open_store,
+    out_option,
     reports_errors,
-    store_option,
+    search_option,
     takes,
 )
 from tabon.encoders.sentence_store import SentenceStore
-from tabon.errors import UnknownNameError
 from tabon.evaluation import read_cases
 from tabon.evaluation.fit import FITTED, read_lesson
 from tabon.method.bank import TransitionBank
-from tabon.metrics import METRICS, Metric, load_metric
+from tabon.selectors.abstention import from_queries, write_calibration
 from tabon.selectors.selector import bank_encoder
+from tabon.selectors.setup import SelectionSettings, make_selector
 from tabon.selectors.weights import write_weights
+from tabon.text.records import read_queries, whole_query
+
+
+@click.command()
+@click.argument("queries", type=click.File("rb"))
+@bank_option
+@method_options
+@out_option("The calibration to write.")
+@search_option
+@embedding_options
+@reports_errors
+@takes_selection()
+def calibrate(queries: IO[bytes], bank: Path, out: Path, settings: SelectionSettings) -> None:
+    """Learn from QUERIES how implausible the picks of a method usually are.
+
+    Use queries of the same generator with the same number of drafts, of patients
+    that are not selected for later, such as the validation split. Then
+    `tabon select --calibration FILE --abstain 0.1` abstains in about a tenth
+    of similar cases: the least plausible.
+    """
+    selector = make_selector(TransitionBank.load(bank), settings)
+    asked = [whole_query(query, name=name_of(queries)) for query in read_queries(queries)]
+    calibration = from_queries(selector.select_many(asked))
+    write_calibration(out, calibration)
+    counts = ", ".join(f"{len(values)} with {kind}" for kind, values in calibration.distances.items())
+    click.echo(f"calibrated on {counts}: {out}", err=True)
 
 
 @click.command("fit")
@@ -32,12 +60,8 @@ from tabon.selectors.weights import write_weights
 @click.option(
     "--target", default="rouge-l-f", show_default=True, help="The score to agree with; several with commas."
 )
-@click.option(
-    "--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The weights to write."
-)
-@encoder_option
-@store_option
-@no_store_option
+@out_option("The weights to write.")
+@embedding_options
 @reports_errors
 @takes(store=open_store)
 def fit_command(  # noqa: PLR0913  # each is an option
@@ -59,26 +83,9 @@ def fit_command(  # noqa: PLR0913  # each is an option
     opened = TransitionBank.load(bank)
     cases = read_cases(queries, name=name_of(queries))
     targets = {name.strip(): metric_of(name.strip()) for name in target.split(",")}
-    lesson = read_lesson(
-        selector,
-        opened,
-        cases.cases,
-        targets,
-        encoder=bank_encoder(opened, encoder),
-        store=store,
-    )
+    embedder = bank_encoder(opened, encoder)
+    lesson = read_lesson(selector, opened, cases.cases, targets, encoder=embedder, store=store)
     fitted = lesson.fit()
     write_weights(out, fitted)
     click.echo(f"learnt from {fitted.queries} queries: {out}", err=True)
     click.echo(lesson.check(), err=True)
-
-
-def metric_of(score: str) -> Metric:
-    """Return the metric that measures a score."""
-    family = score.removeprefix("corpus-").partition("-")[0].rstrip("+")
-    if family in METRICS:
-        metric = load_metric(family)
-        if score in {each.name for each in metric.scores}:
-            return metric
-        raise UnknownNameError("score", score, [each.name for each in metric.scores])
-    raise UnknownNameError("score", score, ["rouge-l-f", "labels-14-samples", "bleu-4", "meteor"])

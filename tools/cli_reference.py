@@ -1,4 +1,4 @@
-"""docs/reference/cli.md, made from the commands' own help: `python -m tabon.cli.reference`."""
+"""docs/reference/cli.md, made from the commands' own help: `python tools/cli_reference.py`."""
 
 from collections.abc import Iterator
 
