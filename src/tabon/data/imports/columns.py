@@ -1,7 +1,6 @@
 """Which column of a table says what: by a map, or by the usual spellings.
 
->>> from tabon._internal.registry import check_name
-from tabon.data.imports.source_rows import read_rows
+>>> from tabon.data.imports.source_rows import read_rows
 >>> rows = read_rows([{"Patient ID": 7, "Study_Date": "2019-04-03", "REPORT": "Clear."}])
 >>> find_columns(rows, VISIT_SPELLINGS, {}, option="--columns")
 {'patient': 'Patient ID', 'date': 'Study_Date', 'report': 'REPORT'}
