@@ -11,7 +11,9 @@ import pytest
 import zstandard
 
 from cohort_layouts_b import csv_text, cut, write
+from tabon.data.cohort.build import audit_table, build_cohort
 from tabon.data.cohort.datasets.generic import ColumnMap, column_map, generic
+from tabon.data.cohort.link import Rules
 from tabon.data.cohort.visits import Excluded, Image, Moment, Source, Visit, moment_from
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.text.reports import Report
@@ -325,6 +327,38 @@ def test_nothing_is_sent_unless_one_says_so():
     """The egress of one's own data is none by default and may be set."""
     assert generic(MAP).egress == "none"
     assert generic(MAP, name="ours", egress="any", note="Open data.").egress == "any"
+
+
+@pytest.mark.parametrize(("view", "rule"), [(None, "any"), ("vp", "ap-pa")])
+def test_without_a_view_column_all_visits_are_one_chain(tmp_path, view, rule):
+    """No view column is no view information; with one the paper's rule holds, and the audit says which."""
+    columns = ColumnMap(patient="pid", study="sid", date="day", report="text", view=view, image="png")
+    rows = [*ROWS, ["p1", "s3", "20120401", "Edema.", "AP", "c.png"]]
+    audit = build_cohort(generic(columns), save(tmp_path / "x.csv", rows=rows), tmp_path / "out", Rules())
+    transitions = [
+        json.loads(line)
+        for split in ("train", "valid", "test")
+        for line in (tmp_path / "out" / split / "transitions.jsonl").read_text().splitlines()
+    ]
+    assert [(row["id"], row["view"], row["image"]) for row in transitions] == {
+        "any": [("s2", None, "b.png"), ("s3", None, "c.png")],
+        "ap-pa": [("s3", "AP", "c.png")],
+    }[rule]
+    assert audit["views"] == rule
+    assert ("views are not known" in "\n".join(audit_table(audit))) == (rule == "any")
+
+
+@pytest.mark.parametrize(
+    ("row", "hint"),
+    [
+        (["p1", "s9", "20120401", "Edema.", "L", ""], "leave view out of --columns"),
+        (ROWS[0], "needs two visits"),
+    ],
+)
+def test_a_table_that_gives_nothing_blames_the_columns(tmp_path, row, hint):
+    """The message speaks of the column map, not of a folder."""
+    with pytest.raises(BadInputError, match=hint):
+        build_cohort(generic(MAP), save(tmp_path / "x.csv", rows=[row]), tmp_path / "out", Rules())
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path):

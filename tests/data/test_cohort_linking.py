@@ -128,6 +128,16 @@ def test_visits_without_text_or_view_are_named():
     }
 
 
+def test_visits_without_view_information_are_one_chain():
+    """Where views are not known every visit qualifies, whatever its images; the other rules hold."""
+    visits = [visit("a", 1, views=()), visit("b", 1, views=(None,)), visit("c", 2, views=()), visit("d", 3)]
+    linked = link(visits, Rules(views="any"))
+    assert linked.chain.view is None
+    assert [one.study for one in linked.chain.visits][1:] == ["c", "d"]
+    assert [one.reason for one in linked.excluded] == ["same-day"]
+    assert transition_record(linked.chain, 2, dated=True, history=1)["image"] == "d-0.png"
+
+
 def test_a_visit_that_no_bank_would_take_is_left_out_by_name():
     """A report beyond the bounds of a section would stop the bank's build, so it stays outside."""
     endless = visit("long", 3, report=Report("Clear lungs. " * 1_001))

@@ -20,6 +20,9 @@ COMMANDS = MappingProxyType(
     {
         "demo": Entry("Start", "demo:demo", "Run the whole method on a simulated cohort."),
         "doctor": Entry("Start", "doctor:doctor", "Say what works here, and what adds the rest."),
+        "import": Entry(
+            "Data", "import_files:import_command", "Make a cohort of your own visits and drafts."
+        ),
         "cohort": Entry("Data", "cohort:cohort", "Link the visits of a data set into transitions."),
         "convert": Entry("Data", "convert:convert", "Read and write FHIR and DICOM SR."),
         "simulate": Entry("Data", "cohort:simulate", "Write a simulated cohort with known truth."),

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from hashlib import sha256
 from importlib.metadata import version
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tabon._internal.atomic_files import replacing
+from tabon.data.cohort.datasets import GENERIC
 from tabon.data.cohort.link import Chain, Rules, image_of, link
 from tabon.data.cohort.visits import DataSet, Egress, Excluded, Visit
 from tabon.data.simulate import SPLITS, SimulationSettings, Split, simulate_queries, simulate_transitions
@@ -94,13 +95,15 @@ class Audit:
         }
 
 
-def audit_table(record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines that a person reads, the paper's counts beside ours."""
-    yield f"{'split':<8}{'patients':>10}{'visits':>10}{'transitions':>13}   the paper's"
+def audit_table(record: Mapping[str, Any], *, paper: bool = True) -> Iterator[str]:
+    """Yield the lines that a person reads, the paper's counts beside ours if wanted."""
+    yield f"{'split':<8}{'patients':>10}{'visits':>10}{'transitions':>13}" + "   the paper's" * paper
     for split, counts in record["splits"].items():
-        paper = "  ".join(f"{number:,}" for number in PAPER[split])
+        theirs = "   " + "  ".join(f"{number:,}" for number in PAPER[split])
         ours = f"{counts['patients']:>10,}{counts['visits']:>10,}{counts['transitions']:>13,}"
-        yield f"{split:<8}{ours}   {paper}"
+        yield f"{split:<8}{ours}" + theirs * paper
+    if record["views"] == "any":
+        yield "views are not known: all visits of a patient form one chain"
     for split, counts in record["splits"].items():
         if counts["transitions"]:
             days = counts["days_between_visits"]
@@ -153,6 +156,7 @@ def build_cohort(
 
     Nothing is published unless everything went well. `progress` gets the number of rows read.
     """
+    rules = rules if dataset.has_views else replace(rules, views="any")
     with closing(VisitSpool()) as kept, cohort_files(out) as files:
         for number, row in enumerate(dataset.read(folder), start=1):
             if isinstance(row, Visit):
@@ -171,10 +175,18 @@ def build_cohort(
         if not any(counts["transitions"] for counts in record["splits"].values()):
             reasons = ", ".join(f"{reason}: {count}" for reason, count in record["excluded"].items())
             raise BadInputError(
-                f"{folder} gives no transition ({reasons or 'no rows'}); "
-                f"check that it is a {dataset.name} folder"
+                f"{folder} gives no transition ({reasons or 'no rows'}); {_hint(dataset, record['excluded'])}"
             )
     return record
+
+
+def _hint(dataset: DataSet, excluded: Mapping[str, int]) -> str:
+    """Say what to check if a data set gave nothing."""
+    if dataset.name != GENERIC:
+        return f"check that it is a {dataset.name} folder"
+    if "no-ap-pa-view" in excluded:
+        return "leave view out of --columns if it names no AP or PA"
+    return "check --columns: a transition needs two visits of one patient"
 
 
 def write_simulated(out: Path, settings: SimulationSettings) -> dict[str, Any]:
@@ -250,7 +262,7 @@ class CohortFiles:
 
     def finish(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Write what describes the whole, and return the audit."""
-        record = self.audit.close()
+        record = self.audit.close() | {"views": facts["rules"]["views"]}
         for name, described in (("cohort.json", facts), ("audit.json", record)):
             self._streams[name].write(json.dumps(described, indent=2).encode() + b"\n")
         return record

@@ -1,8 +1,9 @@
 """The paper's rules: from a patient's visits to one chain in strict order of time.
 
 Patients with at least two qualifying AP/PA exams are kept, one view for each
-patient, and every consecutive pair of the chain is a transition. Nothing here
-looks at the order in which rows or study ids come.
+patient, and every consecutive pair of the chain is a transition. Where views are
+not known all of a patient's exams qualify. Nothing here looks at the order in
+which rows or study ids come.
 """
 
 from collections.abc import Iterable
@@ -27,6 +28,7 @@ class Rules:
     sections: Literal["any", "both"] = "any"  # what a visit must have to qualify
     history: int = 1  # earlier visits kept as priors, newest last; 0 keeps all
     shares: tuple[float, float, float] = (0.872, 0.063, 0.065)  # train, valid, test where there are none
+    views: Literal["ap-pa", "any"] = "ap-pa"  # any: views are not known, all visits are one chain
 
     def __post_init__(self) -> None:
         """Refuse what no cohort can follow."""
@@ -42,7 +44,7 @@ class Chain:
 
     patient: str
     split: str
-    view: View
+    view: View | None  # None where views are not known
     visits: tuple[Visit, ...]
 
 
@@ -62,8 +64,9 @@ def link(visits: Iterable[Visit], rules: Rules) -> Linked:
     reasons = {visit.study: _reason(visit, rules) for visit in united}
     excluded += [_exclude(visit, reason) for visit in united if (reason := reasons[visit.study])]
     qualifying = [visit for visit in united if reasons[visit.study] is None]
-    chains = {view: _in_order(qualifying, view) for view in VIEWS}
-    lasting = [view for view in VIEWS if len(chains[view][0]) >= LEAST_VISITS]
+    views = VIEWS if rules.views == "ap-pa" else (None,)
+    chains = {view: _in_order(qualifying, view) for view in views}
+    lasting = [view for view in views if len(chains[view][0]) >= LEAST_VISITS]
     if not lasting:
         excluded += [_exclude(visit, "fewer-than-two-visits") for visit in qualifying]
         return Linked(None, tuple(excluded))
@@ -99,10 +102,10 @@ def _reason(visit: Visit, rules: Rules) -> str | None:
         return f"lacks-{lacking[0]}"
     if is_too_long(visit.report):
         return "too-long"
-    return None if any(_has(visit, view) for view in VIEWS) else "no-ap-pa-view"
+    return None if rules.views == "any" or any(_has(visit, view) for view in VIEWS) else "no-ap-pa-view"
 
 
-def _in_order(visits: list[Visit], view: View) -> tuple[list[Visit], list[Visit]]:
+def _in_order(visits: list[Visit], view: View | None) -> tuple[list[Visit], list[Visit]]:
     """Return the visits of a view in strict order, and those that time does not order.
 
     Of two visits that time does not order one is kept: the one with more
@@ -150,14 +153,15 @@ def _draw(seed: int, what: str, patient: str) -> int:
     return int.from_bytes(sha256(text).digest()[:8], "big")
 
 
-def _has(visit: Visit, view: View) -> bool:
-    """Whether a visit has an image of this view."""
-    return any(image.view == view for image in visit.images)
+def _has(visit: Visit, view: View | None) -> bool:
+    """Whether a visit has an image of this view; all have where views are not known."""
+    return view is None or any(image.view == view for image in visit.images)
 
 
-def image_of(visit: Visit, view: View) -> Image:
+def image_of(visit: Visit, view: View | None) -> Image:
     """Return the visit's image of this view; the first path of several."""
-    return min((image for image in visit.images if image.view == view), key=lambda image: image.path)
+    images = (image for image in visit.images if view in (None, image.view))
+    return min(images, key=lambda image: image.path, default=Image("", None))
 
 
 def _exclude(visit: Visit, reason: str) -> Excluded:

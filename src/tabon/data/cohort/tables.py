@@ -51,7 +51,7 @@ def find_file(folder: Path, *names: str) -> Path:
 def read_csv(path: Path, columns: Iterable[str] = (), *, delimiter: str = ",") -> Iterator[Row]:
     """Yield the rows of a CSV file; the columns named must be there."""
     csv.field_size_limit(FIELD_LIMIT)
-    with _whole(path), open_text(path) as file:
+    with whole(path), open_text(path) as file:
         reader = csv.reader(file, strict=True, delimiter=delimiter)
         header = next(reader, [])
         check_columns(path, header, columns)
@@ -74,7 +74,7 @@ def read_csv(path: Path, columns: Iterable[str] = (), *, delimiter: str = ",") -
 
 def read_json_object(path: Path) -> Iterator[tuple[str, Any]]:
     """Yield the members of one large JSON object, which may hold NaN as Python writes it."""
-    with _whole(path), open_text(path) as file:
+    with whole(path), open_text(path) as file:
         text = _JsonText(file)
         for _ in text.items("{", "}"):
             if text.peek() != '"':
@@ -86,7 +86,7 @@ def read_json_object(path: Path) -> Iterator[tuple[str, Any]]:
 
 def read_json_array(path: Path) -> Iterator[Any]:
     """Yield the items of one large JSON array, which may hold NaN as Python writes it."""
-    with _whole(path), open_text(path) as file:
+    with whole(path), open_text(path) as file:
         text = _JsonText(file)
         for _ in text.items("[", "]"):
             yield text.value()
@@ -152,7 +152,7 @@ class _JsonText:
 
 def read_json_lines(path: Path, columns: Iterable[str] = ()) -> Iterator[Row]:
     """Yield the objects of a JSON Lines file."""
-    with _whole(path), open_bytes(path) as file:
+    with whole(path), open_bytes(path) as file:
         for line, text in enumerate(file, start=1):
             try:
                 values = json.loads(text)
@@ -170,7 +170,7 @@ def read_json_lines(path: Path, columns: Iterable[str] = ()) -> Iterator[Row]:
 def read_parquet(path: Path, columns: Iterable[str] = ()) -> Iterator[Row]:
     """Yield the rows of a Parquet file, numbered from 1."""
     parquet = require("pyarrow.parquet", extra="cohort", feature="Parquet files")
-    with _whole(path):
+    with whole(path):
         file = parquet.ParquetFile(path)
         check_columns(path, file.schema_arrow.names, columns)
         rows = (row for batch in file.iter_batches(batch_size=1024) for row in batch.to_pylist())
@@ -254,7 +254,7 @@ class _ZstdFile(RawIOBase):
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[None]:
+def whole(path: Path) -> Iterator[None]:
     """Turn what a truncated or foreign file raises, also inside an optional package, into one sentence."""
     try:
         yield

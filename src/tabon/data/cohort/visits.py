@@ -148,6 +148,7 @@ class DataSet:
     egress: Egress  # where its reports may be sent
     dated: bool  # days are dates; else ordinal numbers
     note: str = ""  # what a user must know, printed with the audit
+    has_views: bool = True  # else all visits of a patient form one chain
 
 
 AP_SPELLINGS = frozenset({"AP", "ANTEROPOSTERIOR", "APSUPINE", "APERECT", "APPORTABLE", "APHORIZONTAL"})

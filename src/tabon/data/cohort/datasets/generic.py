@@ -13,7 +13,6 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
-from tabon._internal.registry import check_name
 from tabon.data.cohort.tables import Row, check_columns, read_csv, read_json_lines, read_parquet
 from tabon.data.cohort.visits import (
     DataSet,
@@ -29,6 +28,7 @@ from tabon.data.cohort.visits import (
     said,
     visit_or_excluded,
 )
+from tabon.data.imports.columns import role_map
 from tabon.errors import BadInputError
 from tabon.text.reports import Report, parse_report
 
@@ -44,7 +44,8 @@ class ColumnMap:
 
     Needed are `patient`, either `date` or `ordinal`, and either `report` or
     `findings` or `impression` or both of these. Without `study` every row is
-    a study of its own, named after its file and line.
+    a study of its own, named after its file and line. Without `view` all visits
+    of a patient form one chain.
     """
 
     patient: str
@@ -79,15 +80,7 @@ KEYS = tuple(field.name for field in fields(ColumnMap))
 
 def column_map(text: str) -> ColumnMap:
     """Read a map such as "patient=PID,date=ExamDate,report=text"; each key once, `patient` always."""
-    columns: dict[str, str] = {}
-    for part in filter(str.strip, text.split(",")):
-        key, sign, column = (piece.strip() for piece in part.partition("="))
-        if not (key and sign and column):
-            raise BadInputError(f"{part.strip()!r} of the column map is not written as key=column")
-        check_name("key of the column map", KEYS, key)
-        if key in columns:
-            raise BadInputError(f"{key} stands twice in the column map; name one column")
-        columns[key] = column
+    columns = role_map(text, KEYS)
     if "patient" not in columns:
         raise BadInputError("a column map needs patient; write patient=<column>")
     return ColumnMap(**columns)
@@ -102,7 +95,8 @@ def generic(columns: ColumnMap, *, name: str = "generic", egress: Egress = "none
             for row in _rows(path, columns.columns()):
                 yield _visit(columns, row, path.name, split)
 
-    return DataSet(name=name, read=read, egress=egress, dated=columns.ordinal is None, note=note)
+    dated, has_views = columns.ordinal is None, columns.view is not None
+    return DataSet(name=name, read=read, egress=egress, dated=dated, note=note, has_views=has_views)
 
 
 # --- files ----------------------------------------------------------------------------
@@ -172,7 +166,9 @@ def _visit(columns: ColumnMap, row: Row, file: str, split: str | None) -> Visit 
         study=study,
         patient=patient,
         moment=_moment(columns, value),
-        report=_report(*(value(column) for column in (columns.report, columns.findings, columns.impression))),
+        report=report_of(
+            *(value(column) for column in (columns.report, columns.findings, columns.impression))
+        ),
         images=[Image(said(value(columns.image)), normal_view(said(value(columns.view))))],
         split=name,
     )
@@ -225,7 +221,7 @@ def _time_in(day: object) -> str:
     return "" if found is None or found.time() == time() else f"{found:%H%M%S.%f}"
 
 
-def _report(*texts: object) -> Report | str:
+def report_of(*texts: object) -> Report | str:
     """Return the report of a row, whole or by its two sections, or why it is none."""
     if any(isinstance(text, int | list | dict | date) for text in texts):
         return "report-not-text"

@@ -1,0 +1,173 @@
+"""The rows of a table of any kind, or of any iterable of mappings, with the place of each.
+
+A table is read whole: how its dates and ids are written is seen only in all of its rows.
+"""
+
+import codecs
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from tabon.data.cohort.tables import FIELD_LIMIT, Row, open_bytes, read_parquet, whole
+from tabon.errors import BadInputError
+
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+TEXT_KINDS = (".csv", ".tsv", ".txt")
+JSON_KINDS = (".jsonl", ".ndjson", ".json")
+SPREADSHEETS = (".xlsx", ".xls", ".ods")
+UNUSED_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
+KEY_COLUMN = "(key)"  # of a JSON object of objects, such as ReXrank's: the name of each member
+
+Rows = str | Path | Iterable[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRows:
+    """A table: its name, its columns, its rows, and how its file was read."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    kind: str
+    encoding: str = "none"
+    unit: str = "row"  # or line: what the number of a row counts
+
+    def place(self, row: Row) -> str:
+        """Say where a row is."""
+        return f"{self.name} {self.unit} {row.line}"
+
+
+def read_rows(source: Rows, *, encoding: str | None = None) -> SourceRows:
+    """Read a file by its ending, or take rows from anywhere.
+
+    >>> read_rows([{"patient": 7}, {"patient": 8, "view": "PA"}]).columns
+    ('patient', 'view')
+    """
+    if not isinstance(source, str | Path):
+        rows = [Row(number, row, isinstance(row, Mapping)) for number, row in enumerate(source, start=1)]
+        return _table("rows", rows, kind="rows")
+    path = Path(source)
+    kind = table_kind(path)
+    if not path.is_file():
+        raise BadInputError(f"{path} is not there; check its name")
+    if kind in SPREADSHEETS:
+        raise BadInputError(f"{path} is a spreadsheet; save it as CSV (UTF-8) and give that file")
+    if kind == ".parquet":
+        return _table(path.name, list(read_parquet(path)), kind="Parquet")
+    if not kind:
+        raise BadInputError(
+            f"{path} is no table that can be read; known are {', '.join((*TEXT_KINDS, *JSON_KINDS))} "
+            "(also .gz and .zst) and .parquet"
+        )
+    text, said = _decoded(path, encoding)
+    if kind in TEXT_KINDS:
+        return _csv_table(path.name, text, said)
+    rows, kind = _json_rows(path.name, text)
+    return _table(path.name, rows, kind=kind, encoding=said, unit="line" if kind == "JSON Lines" else "row")
+
+
+def table_kind(path: Path) -> str:
+    """Return the ending by which a table is known, without .gz or .zst; nothing for other files."""
+    plain = Path(path.stem if path.suffix in {".gz", ".zst"} else path.name)
+    known = (*TEXT_KINDS, *JSON_KINDS, *SPREADSHEETS, ".parquet")
+    return plain.suffix.lower() if plain.suffix.lower() in known else ""
+
+
+def _table(name: str, rows: list[Row], **facts: str) -> SourceRows:
+    """Make a table whose columns are all the keys of its rows."""
+    columns = dict.fromkeys(str(key) for row in rows if row.whole for key in row.values)
+    return SourceRows(name=name, columns=tuple(columns), rows=tuple(rows), **facts)
+
+
+def _decoded(path: Path, encoding: str | None) -> tuple[str, str]:
+    """Return a file's text and how it was decoded: UTF-8, else UTF-16 by its mark, else cp1252."""
+    with whole(path), open_bytes(path) as file:
+        data = file.read()
+    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    said = encoding or ("utf-16" if marked else "utf-8-sig")
+    try:
+        text = data.decode(said)
+    except LookupError:
+        raise BadInputError(f"{said!r} is no encoding; name one such as utf-8, cp1252 or utf-16") from None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        if encoding or marked:
+            raise BadInputError(f"{path} line {line} is not {said}; name another --encoding") from None
+        known = "latin-1" if UNUSED_CP1252 & set(data) else "cp1252"
+        text, said = data.decode(known), f"{known}, as line {line} is not UTF-8"
+    if not text.strip():
+        raise BadInputError(f"{path} is empty; copy it again")
+    if "\0" in text:
+        raise BadInputError(f"{path} holds zero bytes; if it is UTF-16 say so with --encoding utf-16-le")
+    return text.removeprefix("\ufeff"), "UTF-8" if said == "utf-8-sig" else said
+
+
+def _csv_table(name: str, text: str, encoding: str) -> SourceRows:
+    """Read CSV; its delimiter is the one that its first line has most of."""
+    csv.field_size_limit(FIELD_LIMIT)
+    head = re.sub(r'"[^"]*"', "", re.split(r"[\r\n]", text.lstrip(), maxsplit=1)[0])
+    delimiter = max(DELIMITERS, key=head.count)
+    reader = csv.reader(StringIO(text, newline=""), strict=True, delimiter=delimiter)
+    rows: list[Row] = []
+    line, header = 1, []
+    try:
+        header = [column.strip() for column in next(filter(None, reader))]
+        line, fields = reader.line_num + 1, header
+        for fields in reader:
+            if fields:
+                rows.append(Row(line, dict(zip(header, fields, strict=False)), len(fields) == len(header)))
+            line = reader.line_num + 1
+    except csv.Error:
+        raise BadInputError(
+            f"{name} line {line}: a quote is not closed, or stands inside a field; double it or fix the line"
+        ) from None
+    if len(fields) < len(header) and not text.endswith(("\n", "\r")):
+        raise BadInputError(
+            f"{name} line {rows[-1].line} has {len(fields)} of {len(header)} fields and no end: "
+            "the file seems to be cut off; copy it again or fix the line"
+        )
+    return SourceRows(
+        name=name,
+        columns=tuple(header),
+        rows=tuple(rows),
+        kind=f"CSV with {DELIMITERS[delimiter]}",
+        encoding=encoding,
+        unit="line",
+    )
+
+
+def _json_rows(name: str, text: str) -> tuple[list[Row], str]:
+    """Read a list of objects, an object of objects or one object a line, and say which."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        if text.lstrip().startswith("{"):
+            return list(_json_lines(text)), "JSON Lines"
+        raise BadInputError(
+            f"{name} line {error.lineno}: not JSON at column {error.colno}; fix it or copy the file again"
+        ) from None
+    except (ValueError, RecursionError):
+        raise BadInputError(f"{name} is nested too deeply or has a number of too many digits") from None
+    if isinstance(value, dict) and value and all(isinstance(member, dict) for member in value.values()):
+        members = enumerate(value.items(), start=1)
+        return [Row(number, {KEY_COLUMN: key, **row}) for number, (key, row) in members], "JSON object"
+    if isinstance(value, dict):
+        return [Row(1, value)], "JSON Lines"
+    items = enumerate(value if isinstance(value, list) else [value], start=1)
+    return [Row(number, row, isinstance(row, dict)) for number, row in items], "JSON list"
+
+
+def _json_lines(text: str) -> Iterator[Row]:
+    """Yield the objects of JSON Lines; what is none is no whole row."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        try:
+            value = json.loads(line) if line.strip() else None
+        except (ValueError, RecursionError):
+            value = ()
+        if value is not None:
+            yield Row(number, value if isinstance(value, dict) else {}, isinstance(value, dict))
