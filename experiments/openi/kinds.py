@@ -153,17 +153,23 @@ def _cell(values: Table) -> str:
     return " / ".join(f"{value:.0f}" for value in values)
 
 
-def run_kinds(out: Path, plan: Plan, seeds: tuple[int, ...], stage: str) -> list[str]:
-    """Judge every setting of every kind, and return the page's lines."""
-    tools, paper = (
-        Tools(plan.selection, out / "sentences.sqlite", tell),
-        list(map(Method, plan.selection.paper)),
-    )
-    judged = []
-    for name in plan.kind_settings:
+def judge_settings(
+    out: Path, plan: Plan, names: Sequence[str], seeds: tuple[int, ...], stage: str
+) -> list[str]:
+    """Judge every setting, and return the page's lines."""
+    tools = Tools(plan.selection, out / "sentences.sqlite", tell)
+    paper, judged = list(map(Method, plan.selection.paper)), []
+    for name in names:
         runs = [SeedRun(seed_folder(out, name, seed, stage=stage), seed, tools) for seed in seeds]
         judged.append(judge(runs, name, [OURS, CONTROL, *RIVALS, *paper]))
     return list(page(judged, paper))
+
+
+def write_page(path: Path, command: str, head: str, lines: Sequence[str]) -> None:
+    """Write a page under the command that makes it."""
+    first = f"`python experiments/openi/{command}`"
+    with replacing(path) as written:
+        written.write("\n".join([first, head.rstrip(), "", *lines]).encode() + b"\n")
 
 
 def main() -> int:
@@ -174,14 +180,12 @@ def main() -> int:
     try:
         seeds = numbers(asked.seeds) if asked.seeds else plan.seeds
         build(asked.archive, asked.out, plan, list(plan.kind_settings), seeds, asked.stage)
-        lines = run_kinds(asked.out, plan, seeds, asked.stage)
+        lines = judge_settings(asked.out, plan, list(plan.kind_settings), seeds, asked.stage)
     except TabonError as error:
         tell(f"error: {error}")
         return 1
     named = f"--seeds {','.join(map(str, seeds))} --stage {asked.stage}"
-    command = f"`python experiments/openi/kinds.py NLMCXR_reports.tgz {named}`"
-    with replacing(asked.page) as written:
-        written.write("\n".join([command, HEAD.rstrip(), "", *lines]).encode() + b"\n")
+    write_page(asked.page, f"kinds.py NLMCXR_reports.tgz {named}", HEAD, lines)
     return 0
 
 
