@@ -1,6 +1,6 @@
 """Judge selectors on every kind of drafts, and write one table.
 
-    python experiments/openi/kinds.py ARCHIVE --seeds 4000,4001
+    python experiments/openi/kinds.py ARCHIVE --seeds 5000,5001
 
 All kinds of experiment.toml at both levels of noise and both sizes of pools.
 Whatever was made from the same inputs before is not made again. The page is
@@ -41,9 +41,9 @@ Share of the random → oracle gap closed, in %: Impressions ROUGE-L / Findings 
 observations (mean over queries). One draft serves both sections. *Other prior*: `fused` with another
 patient's prior. *Paper's best*: in each column the best of its eight methods in that row, chosen afterwards.
 *Behind*: by how much `fused` is behind the best of the others in that row, if by more than two points.
-How drafts are made: [README](README.md). No choice was made on these seeds, and they were scored once; form
-and weights were chosen on seeds 100 to 104 of stage `dev`
-([how](../../docs/notes/2026-11-18-fused-kinds.md)). All seeds ask about the same 1,000 reserved reports.
+How drafts are made: [README](README.md). No choice was made on these seeds, and they were scored once; the
+table of trust was learnt on seeds 100 to 103 of stage `dev` and on simulated cohorts 20 and 21
+([how](../../docs/notes/2026-11-18-fused-trust.md)). All seeds ask about the same 1,000 reserved reports.
 """
 
 
