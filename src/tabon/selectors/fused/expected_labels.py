@@ -8,7 +8,16 @@ from typing import Final
 import numpy as np
 
 from tabon.method.bank import TransitionBank
-from tabon.selectors.fused.expectation import Habits, Held, Odds, asked, habits, remembered
+from tabon.selectors.fused.expectation import (
+    Expectation,
+    Expectations,
+    Habits,
+    Held,
+    Odds,
+    asked,
+    habits,
+    remembered,
+)
 from tabon.selectors.fused.typical import sample_rows
 from tabon.selectors.scorer import Batch, Distances
 from tabon.text.observations import NO_FINDING, NOT_A_FINDING, OBSERVATIONS, label_text
@@ -65,6 +74,16 @@ class ExpectedLabels:
             counts = PRIOR_COUNTS * trust[query] if known else 0.0
             distances[rows] = self._habits.distances(drafts, prior, counts, votes=votes[query])
         return distances
+
+    def expected(self, batch: Batch, section: Section, row: int, trust: float, votes: float) -> Expectations:
+        """Return how likely each observation is, and whether a draft holds it; see `distances`."""
+        query = int(batch.owner[row])
+        rows = [each for each in batch.rows(query) if batch.drafts[each][section]]
+        drafts, prior = held(_all(batch.drafts[each]) for each in rows), held([_all(batch.priors[query])])
+        counts = PRIOR_COUNTS * trust if prior.any() else 0.0
+        chances = self._habits.chances(drafts, prior, counts, votes)[0].tolist()
+        own = held([_all(batch.drafts[row])])[0].tolist()
+        return tuple(Expectation(*each) for each in zip(OBSERVATIONS, chances, own, strict=True))
 
     @cached_property
     def _habits(self) -> Habits:

@@ -19,8 +19,10 @@ from weakref import ref
 import numpy as np
 
 from tabon.method.bank import TransitionBank
+from tabon.method.selection import Neighbour
 from tabon.method.sentence_sets import Ids
 from tabon.selectors.fused.agreement import Pool, alongside, groups, pools, vote_strength, vote_trust
+from tabon.selectors.fused.expectation import Expectations
 from tabon.selectors.fused.expected_labels import NAME as EXPECTED_LABELS
 from tabon.selectors.fused.expected_labels import ExpectedLabels
 from tabon.selectors.fused.expected_words import NAME as EXPECTED_WORDS
@@ -70,6 +72,7 @@ class Fused:
     name = "fused"
     needs_prior = False
     uses_prior = True
+    parts_add_up = True
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -175,6 +178,17 @@ class Fused:
     def _next(self) -> NextVisit:
         """Return what keeps the bank's priors at hand."""
         return NextVisit(self.bank, self._distances[WORDS])
+
+    def next_visits(self, batch: Batch, section: Section) -> tuple[tuple[Neighbour, ...], ...]:
+        """Return what came next for similar priors, for each draft: nearest to the draft first."""
+        return self._next.score(batch, section).nearest
+
+    def expected(self, batch: Batch, section: Section, row: int) -> tuple[Expectations, Expectations]:
+        """Return the observations and the words that count for one draft, as they are weighed."""
+        query, evidence = int(batch.owner[row]), self._evidence(batch)
+        fresh, (labels, words) = 1.0 - RETOLD * float(evidence[section].retold[query]), self._expected
+        trust, _ = self._votes(evidence, query)
+        return labels.expected(batch, section, row, fresh, trust), words.expected(batch, section, row, fresh)
 
     @cached_property
     def _typical(self) -> Typical:
