@@ -41,6 +41,7 @@ SCRIPTS: Final = (  # joined in this order; the last one starts the page
     "alignment",
     "comparison",
     "panels",
+    "decision",
     "distances",
     "map",
     "study",
