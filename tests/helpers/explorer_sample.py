@@ -138,10 +138,10 @@ def sample():
         "signature": "distance:novelty|bank:0123",
         "bank": {"transitions": 90, "patients": 40, "sha256": "01" * 32},
         "score": "rouge-l-f",
-        "cited": "Nearest changes in training reports",
-        "parts_add_up": True,
         "flag_kinds": ["unsupported-finding", "dropped-finding", "chatty-draft", "empty-draft"],
         "map": {"findings": points, "impression": points},
         "studies": [row(one) for one in studies],
+        "cited": "Nearest changes in training reports",
+        "parts_add_up": True,
     }
     return {"overview": overview, "studies": studies}
