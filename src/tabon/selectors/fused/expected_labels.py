@@ -8,7 +8,15 @@ from typing import Final
 import numpy as np
 
 from tabon.method.bank import TransitionBank
-from tabon.selectors.fused.expectation import Habits, Held, asked, habits, remembered
+from tabon.selectors.fused.expectation import (
+    Expectation,
+    Expectations,
+    Habits,
+    Held,
+    asked,
+    habits,
+    remembered,
+)
 from tabon.selectors.fused.typical import sample_rows
 from tabon.selectors.scorer import Batch, Distances
 from tabon.text.observations import NO_FINDING, NOT_A_FINDING, OBSERVATIONS, label_text
@@ -58,6 +66,15 @@ class ExpectedLabels:
             by_prior[rows] = self._habits.distances(drafts, prior, PRIOR_COUNTS * known, votes=0.0)
             by_drafts[rows] = self._habits.distances(drafts, prior, 0.0)
         return by_prior, by_drafts
+
+    def expected(self, batch: Batch, section: Section, row: int) -> Expectations:
+        """Return how likely prior and drafts make each observation, and whether a draft holds it."""
+        query = int(batch.owner[row])
+        rows = [each for each in batch.rows(query) if batch.drafts[each][section]]
+        drafts, prior = held(_all(batch.drafts[each]) for each in rows), held([_all(batch.priors[query])])
+        chances = self._habits.chances(drafts, prior, PRIOR_COUNTS * prior.any())[0].tolist()
+        own = held([_all(batch.drafts[row])])[0].tolist()
+        return tuple(Expectation(*each) for each in zip(OBSERVATIONS, chances, own, strict=True))
 
     @cached_property
     def _habits(self) -> Habits:

@@ -15,7 +15,17 @@ from typing import Final
 import numpy as np
 
 from tabon.method.bank import TransitionBank
-from tabon.selectors.fused.expectation import Habits, Held, Odds, asked, habits, how_often, remembered
+from tabon.selectors.fused.expectation import (
+    Expectation,
+    Expectations,
+    Habits,
+    Held,
+    Odds,
+    asked,
+    habits,
+    how_often,
+    remembered,
+)
 from tabon.selectors.fused.typical import sample_rows
 from tabon.selectors.scorer import Batch, Distances
 from tabon.text.reports import SECTIONS, Section
@@ -23,6 +33,8 @@ from tabon.text.reports import SECTIONS, Section
 FAITHFUL: Final = 0.5  # how often a draft's word is the report's own
 KNOWN: Final = 3  # training reports that make a word known
 TRANSITIONS: Final = 4096  # training transitions that stand for all
+LIKELY: Final = 0.5  # probability of a word that is shown,
+SHOWN: Final = 6  # and how many of them are, the rarest first
 Words = frozenset[str]
 
 _WORD = re.compile(r"[a-z0-9]+")
@@ -74,6 +86,27 @@ class ExpectedWords:
             by_prior[rows] = known.habits.distances(drafts, prior, counts, unexpected, votes=0.0)
             by_drafts[rows] = known.habits.distances(drafts, prior, 0.0, unexpected)
         return by_prior, by_drafts
+
+    def expected(self, batch: Batch, section: Section, row: int) -> Expectations:
+        """Return the rarest words that prior and drafts make likely, and whether a draft has them."""
+        known, query = self._vocabularies[section], int(batch.owner[row])
+        rows = [each for each in batch.rows(query) if batch.drafts[each][section]]
+        said, prior = (
+            [words_of(batch.drafts[each][section]) for each in rows],
+            words_of(batch.priors[query][section]),
+        )
+        drafts, before = known.held(said)[0], known.held([prior])[0]
+        chances = known.habits.chances(drafts, before, 1.0 if prior else 0.0)[0]
+        rare = {
+            word: known.habits.ever[known.places[word]]
+            for word in prior.union(*said) & known.places.keys()
+            if chances[known.places[word]] >= LIKELY
+        }
+        own = words_of(batch.drafts[row][section])
+        return tuple(
+            Expectation(word, float(chances[known.places[word]]), word in own)
+            for word in sorted(rare, key=lambda word: (rare[word], word))[:SHOWN]
+        )
 
     @cached_property
     def _vocabularies(self) -> dict[Section, Vocabulary]:

@@ -15,8 +15,10 @@ from weakref import ref
 import numpy as np
 
 from tabon.method.bank import TransitionBank
+from tabon.method.selection import Neighbour
 from tabon.method.sentence_sets import Ids
 from tabon.selectors.fused.agreement import Pool, alongside, groups, mean, pools
+from tabon.selectors.fused.expectation import Expectations
 from tabon.selectors.fused.expected_labels import ExpectedLabels
 from tabon.selectors.fused.expected_words import ExpectedWords
 from tabon.selectors.fused.trust import (
@@ -64,6 +66,7 @@ class Fused:
     name = "fused"
     needs_prior = False
     uses_prior = True
+    parts_add_up = True
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -189,6 +192,15 @@ class Fused:
     def _next(self) -> NextVisit:
         """Return what keeps the bank's priors at hand."""
         return NextVisit(self.bank, self._distances[WORDS])
+
+    def next_visits(self, batch: Batch, section: Section) -> tuple[tuple[Neighbour, ...], ...]:
+        """Return what came next for similar priors, for each draft: nearest to the draft first."""
+        return self._next.score(batch, section).nearest
+
+    def expected(self, batch: Batch, section: Section, row: int) -> tuple[Expectations, Expectations]:
+        """Return the observations and the words that a report like this should hold, for one draft."""
+        labels, words = self._expected
+        return labels.expected(batch, section, row), words.expected(batch, section, row)
 
     @cached_property
     def _typical(self) -> Typical:
