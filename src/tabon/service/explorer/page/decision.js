@@ -36,13 +36,9 @@ function decisionPanel(study, draft) {
             `Each part's share of the lead of draft ${study.selected} over draft ${draft.against}, and what it adds. Shares add up to 100 %; one below zero speaks for draft ${draft.against}.`,
           ),
           el(
-            "div",
-            { class: "bars decided" },
-            el(
-              "ol",
-              {},
-              draft.decision.map((one) => decidedItem(one, most)),
-            ),
+            "ol",
+            { class: "decided" },
+            draft.decision.map((one) => decidedItem(one, most)),
           ),
         ]
       : null,
