@@ -13,7 +13,8 @@ from tabon.evaluation.compare import Chance, RunTable, compare
 from tabon.evaluation.curves import CURVE_RESAMPLES, candidates_curve
 from tabon.evaluation.draft_scores import Measured, measured_parts
 from tabon.evaluation.inputs import NOTHING, Case, Cases, Picks
-from tabon.evaluation.results import MEAN_RUN, Cell, Results, Run
+from tabon.evaluation.pairs import adjusted_pairs, compare_pairs
+from tabon.evaluation.results import MEAN_RUN, Cell, PairedDifference, Results, Run
 from tabon.evaluation.statistics import benjamini_hochberg, holm
 from tabon.metrics.protocol import MeasurementStore, Metric
 
@@ -45,16 +46,20 @@ class RunInput:
     picks: tuple[Picks, ...]
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913  # two inputs, the settings, and four that are rarely given
     runs: Sequence[RunInput],
     metrics: Sequence[Metric],
     settings: EvaluationSettings,
     *,
     missing: Mapping[str, str] | None = None,
+    with_pairs: bool = True,
     store: MeasurementStore | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> Results:
-    """Measure every draft once and compare every method with the random pick and the oracle."""
+    """Measure every draft once and compare every method with the random pick, the oracle and each other.
+
+    Methods are compared with each other by the headline scores, unless `with_pairs` is false.
+    """
     methods = _methods(runs)
     order = list(methods)
     runs = [
@@ -67,12 +72,15 @@ def evaluate(
     main = MEAN_RUN if len(runs) > 1 else runs[0].name
     drawn = [picks.method for picks in runs[0].picks if picks.per_draft]
     cells: list[Cell] = []
+    pairs: list[PairedDifference] = []
     scores: dict[str, str] = {}
     curves: list[dict[str, Any]] = []
     studies = [run.cases.cases for run in runs]
     for measured in measured_parts(studies, metrics, store=store, on_progress=on_progress):
         tables = [_table(run, found, settings) for run, found in zip(runs, measured, strict=True)]
         cells += compare(tables, order, chance)
+        if with_pairs:
+            pairs += compare_pairs([_by(table, settings.headline) for table in tables], order, chance)
         scores |= {score.name: measured[0].signature for score in measured[0].scores}
         for score in measured[0].scores:
             if drawn and score.name in settings.curves:
@@ -87,6 +95,7 @@ def evaluate(
         headline=headline,
         settings={**asdict(settings), "versions": {"tabon": version("tabon"), "numpy": version("numpy")}},
         facts={"curves": curves},
+        pairs=adjusted_pairs(pairs),
     )
 
 
@@ -124,6 +133,13 @@ def _table(run: RunInput, measured: Measured, settings: EvaluationSettings) -> R
         seeded=[seeded_picks(run.cases.cases, seed)[there] for seed in settings.random_seeds],
         distances=[picks.distance_rows(measured.cases) for picks in run.picks if picks.per_draft],
     )
+
+
+def _by(table: RunTable, scores: Sequence[str]) -> RunTable:
+    """Return a table with some of its scores alone; () is all."""
+    measured = table.measured
+    kept = tuple(score for score in measured.scores if not scores or score.name in scores)
+    return replace(table, measured=replace(measured, scores=kept))
 
 
 def seeded_picks(cases: Sequence[Case], seed: int) -> NDArray[np.intp]:
