@@ -1,6 +1,8 @@
 """`tabon evaluate`, `tabon risk` and `tabon controls`."""
 
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -18,6 +20,7 @@ from tabon.cli.shared_options import (
     names,
     open_measurements,
     open_store,
+    option_group,
     out_option,
     reports_errors,
     show_progress,
@@ -37,8 +40,8 @@ from tabon.evaluation.controls import (
 )
 from tabon.evaluation.curves import measured_for_risk, risk_of
 from tabon.evaluation.draft_scores import STATE
-from tabon.evaluation.inputs import NOTHING, check_picks
-from tabon.evaluation.results import write_results
+from tabon.evaluation.inputs import NOTHING, Cases, check_picks
+from tabon.evaluation.results import Results, write_results
 from tabon.method.bank import TransitionBank
 from tabon.metrics import METRICS, Metric, load_metric, load_metrics
 from tabon.metrics.protocol import MeasurementStore
@@ -58,6 +61,30 @@ def _seeds(random_seeds: str) -> tuple[int, ...]:
         raise BadInputError(f"{random_seeds!r} is not a list of whole numbers; write 0,1,2") from None
 
 
+scoring_options = option_group(
+    click.option(
+        "--metrics", default=DEFAULT_METRICS, show_default=True, help=f"Some of {', '.join(METRICS)}."
+    ),
+    click.option(
+        "--model",
+        "models",
+        multiple=True,
+        help="METRIC=FOLDER[@sha256:SUM], the local files of a metric; may be repeated.",
+    ),
+    click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples and swaps."),
+    click.option("--seed", default=0, show_default=True, help="Draws the resamples and the swaps."),
+    click.option("--random-seeds", default="0,1,2,3,4", show_default=True, help="Of the random baseline."),
+    click.option(
+        "--headline", type=NAMES, default="", help="Scores of the headline family, for Holm. Default: all."
+    ),
+    click.option("--show", default="rouge-l-f", show_default=True, help="The score whose table is printed."),
+    measurements_options,
+)
+takes_scoring = partial(
+    takes, random_seeds=_seeds, settings=EvaluationSettings, measurements=open_measurements
+)
+
+
 @click.command("evaluate")
 @click.argument("queries", type=click.File("rb"))
 @click.option(
@@ -66,23 +93,9 @@ def _seeds(random_seeds: str) -> tuple[int, ...]:
     help="[NAME=]FILE, what `tabon select` printed for QUERIES; may be given many times.",
 )
 @out_option("The results to write.")
-@click.option("--metrics", default=DEFAULT_METRICS, show_default=True, help=f"Some of {', '.join(METRICS)}.")
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    help="METRIC=FOLDER[@sha256:SUM], the local files of a metric; may be repeated.",
-)
-@click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples and swaps.")
-@click.option("--seed", default=0, show_default=True, help="Draws the resamples and the swaps.")
-@click.option("--random-seeds", default="0,1,2,3,4", show_default=True, help="Of the random baseline.")
-@click.option(
-    "--headline", type=NAMES, default="", help="Scores of the headline family, for Holm. Default: all."
-)
-@click.option("--show", default="rouge-l-f", show_default=True, help="The score whose table is printed.")
-@measurements_options
+@scoring_options
 @reports_errors
-@takes(random_seeds=_seeds, settings=EvaluationSettings, store=open_measurements)
+@takes_scoring()
 def evaluate_command(  # noqa: PLR0913  # each is an option
     *,
     queries: IO[bytes],
@@ -92,7 +105,7 @@ def evaluate_command(  # noqa: PLR0913  # each is an option
     models: tuple[str, ...],
     show: str,
     settings: EvaluationSettings,
-    store: MeasurementStore | None,
+    measurements: MeasurementStore | None,
 ) -> None:
     """Say what selections for QUERIES are worth against their references.
 
@@ -100,25 +113,40 @@ def evaluate_command(  # noqa: PLR0913  # each is an option
     table, put beside the expected random pick and the oracle of each score. A
     metric that cannot be measured here is named and left out, never 0.
     """
+    loaded, missing = load_wanted(metrics, models, (show, *settings.headline))
+    cases = read_cases(queries, name=name_of(queries))
+    picks = tuple(read_named_picks(text) for text in selections)
+    for found, text in zip(picks, selections, strict=True):
+        check_picks(found, cases.cases, name=text)
+    run = RunInput(name=cases.fact("model") or "drafts", cases=cases, picks=picks)
+    results = evaluate(
+        [run], loaded, settings, missing=missing, store=measurements, on_progress=show_progress
+    )
+    write_results(out, results)
+    for section in results.sections():
+        if any(cell.section == section and cell.score == show for cell in results.cells):
+            click.echo(render(statistics_table(results, section, show), "markdown"))
+    say_what_is_left_out(results, cases)
+
+
+def load_wanted(
+    metrics: str, models: Sequence[str], scores: Sequence[str]
+) -> tuple[list[Metric], dict[str, str]]:
+    """Load the metrics that options name; refuse scores that none of them has."""
     wanted, folders = names(metrics), dict(_model(text) for text in models)
     if not wanted or folders.keys() - set(wanted):
         raise BadInputError(
             "--metrics names no metric, or --model one that is not measured; name it in --metrics"
         )
-    cases = read_cases(queries, name=name_of(queries))
-    picks = tuple(read_named_picks(text) for text in selections)
-    for found, text in zip(picks, selections, strict=True):
-        check_picks(found, cases.cases, name=text)
     loaded, missing = load_metrics(wanted, folders)
-    run = RunInput(name=cases.fact("model") or "drafts", cases=cases, picks=picks)
     measured = (*(score.name for metric in loaded for score in metric.scores), STATE)
-    for score in (show, *settings.headline) if not missing else ():
+    for score in scores if not missing else ():
         check_name("score", measured, score)
-    results = evaluate([run], loaded, settings, missing=missing, store=store, on_progress=show_progress)
-    write_results(out, results)
-    for section in results.sections():
-        if any(cell.section == section and cell.score == show for cell in results.cells):
-            click.echo(render(statistics_table(results, section, show), "markdown"))
+    return loaded, missing
+
+
+def say_what_is_left_out(results: Results, cases: Cases) -> None:
+    """Name metrics that are not measured, and count queries that are left out."""
     for name, reason in results.missing.items():
         click.echo(f"{name} is not measured: {reason}", err=True)
     if cases.left_out:

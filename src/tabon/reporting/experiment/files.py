@@ -23,6 +23,7 @@ from tabon.reporting.tables import FORMS, Table, all_tables, render
 ENDINGS = {"markdown": "md", "latex": "tex", "csv": "csv", "html": "html"}
 GROUPS = {  # how a table's label begins: its part of the page
     "tab:avg": "headline",
+    "tab:pairs": "pairs",
     "tab:per-run": "per-run",
     "tab:delta": "deltas",
     "tab:statistics": "statistics",

@@ -11,6 +11,7 @@ from math import nan
 from tabon._internal.registry import check_name
 from tabon.evaluation.results import MEAN_RUN, RANDOM, REFERENCES, Results, Run
 from tabon.reporting.tables.comparison import comparison_table, per_run_comparison
+from tabon.reporting.tables.pairs import pairs_table
 from tabon.reporting.tables.places import (
     AGGREGATES,
     DASH,
@@ -30,6 +31,7 @@ from tabon.reporting.tables.places import (
     value_cell,
 )
 from tabon.reporting.tables.render import Block, Heading, Table, TableCell, TableRow
+from tabon.reporting.tables.stars import STARS, STARS_KEY, stars_of
 
 PAPER_SECTIONS = ("impression", "findings")  # in the paper's order
 DELTA_LABELS = {"BERTSc": "BERTScore-F1", "RadGraph": "RadGraph averaged-F1"}
@@ -53,8 +55,6 @@ STATISTICS_HEADINGS = (
     Heading(text="W/T/L"),
     Heading(text="n", align="r"),
 )
-STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
-STARS_KEY = "Stars: p after Holm's correction below 0.05 (*), 0.01 (**), 0.001 (***)."
 STATISTICS_KEY = (
     "W/T/L: studies where the pick is worth more than, as much as, less than the expected random one. "
     f"{DASH} beside a value: not worked out; reference rows have no tests, and Holm is of the headline's "
@@ -70,7 +70,7 @@ def all_tables(
     method: str = "novelty/min",
     references: Sequence[str] = (RANDOM,),
 ) -> tuple[Table, ...]:
-    """Return every table in the paper's order, then statistics and the comparison with the paper.
+    """Return every table in the paper's order, pairs after the headline; then statistics and the paper's.
 
     `columns` are the headline's heads and their scores, {"BLEU-1": "bleu-1", …}, `deltas` the same of the
     delta tables, by default the paper's two. Per-run tables of a method that the results lack are left out.
@@ -85,6 +85,7 @@ def all_tables(
     by_run = method in results.methods
     return (
         *(headline_table(results, section, columns, references=references) for section in shown),
+        *filter(None, (pairs_table(results, section, columns) for section in shown)),
         *(per_run_table(results, section, columns, method) for section in shown if by_run),
         *(delta_table(results, section, deltas[label], label) for section in shown for label in deltas),
         *(
@@ -244,8 +245,7 @@ def _statistics_row(spot: Spot, *, italic: bool) -> TableRow:
     name, cell = name_cell(spot.method, italic=italic), spot.cell
     if cell is None:
         return _row(name, [TableCell(text=DASH, italic=italic)] * (len(STATISTICS_HEADINGS) - 1))
-    holm = 1.0 if cell.delta is None or cell.holm is None else cell.holm
-    stars = next((stars for bound, stars in STARS if holm < bound), "")
+    stars = "" if cell.delta is None else stars_of(cell.holm)
     counts = (cell.wins, cell.ties, cell.losses)
     texts = [
         number(cell.value),
