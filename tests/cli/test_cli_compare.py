@@ -89,6 +89,22 @@ def test_a_table_a_page_and_a_sentence_for_each_pair(compared):
     assert "Selectors against each other" in page
 
 
+def test_the_default_is_few_files_and_a_small_family(folder, tmp_path):
+    """Three selectors with the default metrics: at most 25 files, and at most 8 headline scores a section."""
+    compare(
+        folder, tmp_path, "paper", "fused", "longest", bank="train.jsonl",
+        options=["--resamples", "20", "--no-measurements", "--no-store", "--encoder", "hashing"],
+    )  # fmt: skip
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) <= 25
+    assert {"headline-findings.tex", "pairs-impressions.csv"} <= {path.name for path in files}
+    results = read_results(tmp_path / "results.json")
+    for section in results.sections():
+        tested = {cell.score for cell in results.cells if cell.section == section and cell.holm is not None}
+        assert 1 <= len(tested) <= 8
+    assert results.headline == ("rouge-l-f", "bleu-4", "labels-14-micro", "labels-14-macro", "state-f1")
+
+
 def stamps(out):
     """Return when each selections file was written, by its inode, which a new file changes."""
     return {path.name: path.stat().st_ino for path in (out / "selections").iterdir()}

@@ -7,7 +7,14 @@ from pathlib import Path
 import click
 
 from tabon._internal.atomic_files import replacing
-from tabon.cli.evaluate import load_wanted, say_what_is_left_out, scoring_options, takes_scoring
+from tabon.cli.evaluate import (
+    load_wanted,
+    say_pairs,
+    say_what_is_left_out,
+    scoring_options,
+    shown_score,
+    takes_scoring,
+)
 from tabon.cli.select import write_selections
 from tabon.cli.shared_options import (
     FOLDER,
@@ -17,16 +24,16 @@ from tabon.cli.shared_options import (
     show_progress,
     store_path,
 )
+from tabon.cli.tables import TableForm
 from tabon.encoders import load_encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError
 from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases, read_picks
-from tabon.evaluation.results import REFERENCES, Results, read_results, write_results
+from tabon.evaluation.results import REFERENCES, read_results, write_results
 from tabon.method.bank import TransitionBank, build_bank_file
 from tabon.metrics.protocol import MeasurementStore
 from tabon.reporting.experiment.files import group_of, plan_of, tables_of, write_report
 from tabon.reporting.experiment.runner import RESULTS, Steps, file_digest
-from tabon.reporting.tables import FORMS, pair_sentence, render
 from tabon.reporting.tables.places import slug
 from tabon.selectors import SELECTORS
 from tabon.selectors.scorer import PAPER
@@ -50,7 +57,6 @@ from tabon.text.records import read_transitions
     help=f"As in `tabon select`: {PAPER} or one of {', '.join(SELECTORS)}; may be repeated.",
 )
 @click.option("--out", required=True, type=FOLDER, help="The folder to write to, or to go on with.")
-@click.option("--format", "form", type=click.Choice(tuple(FORMS)), default="markdown", show_default=True)
 @click.option("--allow-bank-patients", is_flag=True, help="Answer queries of patients who are in the bank.")
 @scoring_options
 @embedding_options
@@ -62,10 +68,10 @@ def compare_command(  # noqa: PLR0913  # each is an option
     bank: Path,
     selectors: tuple[str, ...],
     out: Path,
-    form: str,
+    form: TableForm,
     metrics: str,
     models: tuple[str, ...],
-    show: str,
+    show: str | None,
     settings: EvaluationSettings,
     selection: SelectionSettings,
     measurements: MeasurementStore | None,
@@ -81,7 +87,7 @@ def compare_command(  # noqa: PLR0913  # each is an option
         raise BadInputError(
             "a selector is named twice, or is the random pick, which is always in the table; leave it out"
         )
-    loaded, missing = load_wanted(metrics, models, (show, *settings.headline))
+    loaded, missing = load_wanted(metrics, models, (*filter(None, [show]), *settings.headline))
     with queries.open("rb") as lines:
         cases = read_cases(lines, name=str(queries))
     out.mkdir(parents=True, exist_ok=True)
@@ -106,23 +112,16 @@ def compare_command(  # noqa: PLR0913  # each is an option
 
     steps.make(out / RESULTS, inputs, judge)
     results = read_results(out / RESULTS)
-    files_written = write_report(results, out)
-    _say(results, show, form)
-    say_what_is_left_out(results, cases)
-    click.echo(f"wrote {len(files_written)} files, {out / 'report.html'}", err=True)
-
-
-def _say(results: Results, show: str, form: str) -> None:
-    """Print the headline tables, and for each pair of selectors who is ahead by the shown score."""
+    written = write_report(results, out, notes=not form.no_notes)
     for table in tables_of(results, plan_of(results)[0]):
         if group_of(table) == "headline":
-            click.echo(render(table, form))
-    for pair in results.pairs:
-        if pair.score == show:
-            click.echo(pair_sentence(pair))
+            form.show(table)
+    say_pairs(results, shown_score(results, show))
     for name, count in results.runs[0].abstained.items():
         if count:
             click.echo(f"{name} picks nothing for {count} of {results.runs[0].studies} studies", err=True)
+    say_what_is_left_out(results, cases)
+    click.echo(f"wrote {len(written)} files, {out / 'report.html'}", err=True)
 
 
 def _bank(path: Path, built: Path, settings: SelectionSettings, steps: Steps) -> TransitionBank:

@@ -26,6 +26,7 @@ from tabon.cli.shared_options import (
     show_progress,
     takes,
 )
+from tabon.cli.tables import TableForm, table_options
 from tabon.encoders import load_encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, UnknownNameError
@@ -40,6 +41,7 @@ from tabon.evaluation.controls import (
 )
 from tabon.evaluation.curves import measured_for_risk, risk_of
 from tabon.evaluation.draft_scores import STATE
+from tabon.evaluation.evaluate import HEADLINE
 from tabon.evaluation.inputs import NOTHING, Cases, check_picks
 from tabon.evaluation.results import Results, write_results
 from tabon.method.bank import TransitionBank
@@ -47,7 +49,8 @@ from tabon.metrics import METRICS, Metric, load_metric, load_metrics
 from tabon.metrics.protocol import MeasurementStore
 from tabon.reporting.controls_table import controls_table, factorial_table
 from tabon.reporting.plots.curves import risk_plot
-from tabon.reporting.tables import FORMS, render, statistics_table
+from tabon.reporting.tables import pair_sentence, statistics_table
+from tabon.reporting.tables.places import score_name
 from tabon.text.reports import Section
 
 DEFAULT_METRICS = "bleu,rouge,meteor,chrf,labels,temporal"
@@ -75,13 +78,17 @@ scoring_options = option_group(
     click.option("--seed", default=0, show_default=True, help="Draws the resamples and the swaps."),
     click.option("--random-seeds", default="0,1,2,3,4", show_default=True, help="Of the random baseline."),
     click.option(
-        "--headline", type=NAMES, default="", help="Scores of the headline family, for Holm. Default: all."
+        "--headline",
+        type=NAMES,
+        default="",
+        help=f"Scores of the headline family, for Holm. Default: {', '.join(HEADLINE)} where measured.",
     ),
-    click.option("--show", default="rouge-l-f", show_default=True, help="The score whose table is printed."),
+    click.option("--show", help="The score to look at.  [default: the first of the headline]"),
+    table_options,
     measurements_options,
 )
 takes_scoring = partial(
-    takes, random_seeds=_seeds, settings=EvaluationSettings, measurements=open_measurements
+    takes, random_seeds=_seeds, settings=EvaluationSettings, measurements=open_measurements, form=TableForm
 )
 
 
@@ -103,7 +110,8 @@ def evaluate_command(  # noqa: PLR0913  # each is an option
     out: Path,
     metrics: str,
     models: tuple[str, ...],
-    show: str,
+    show: str | None,
+    form: TableForm,
     settings: EvaluationSettings,
     measurements: MeasurementStore | None,
 ) -> None:
@@ -113,7 +121,7 @@ def evaluate_command(  # noqa: PLR0913  # each is an option
     table, put beside the expected random pick and the oracle of each score. A
     metric that cannot be measured here is named and left out, never 0.
     """
-    loaded, missing = load_wanted(metrics, models, (show, *settings.headline))
+    loaded, missing = load_wanted(metrics, models, (*filter(None, [show]), *settings.headline))
     cases = read_cases(queries, name=name_of(queries))
     picks = tuple(read_named_picks(text) for text in selections)
     for found, text in zip(picks, selections, strict=True):
@@ -123,9 +131,11 @@ def evaluate_command(  # noqa: PLR0913  # each is an option
         [run], loaded, settings, missing=missing, store=measurements, on_progress=show_progress
     )
     write_results(out, results)
+    shown = shown_score(results, show)
     for section in results.sections():
-        if any(cell.section == section and cell.score == show for cell in results.cells):
-            click.echo(render(statistics_table(results, section, show), "markdown"))
+        if any(cell.section == section and cell.score == shown for cell in results.cells):
+            form.show(statistics_table(results, section, shown, score_name(shown)))
+    say_pairs(results, shown)
     say_what_is_left_out(results, cases)
 
 
@@ -140,9 +150,23 @@ def load_wanted(
         )
     loaded, missing = load_metrics(wanted, folders)
     measured = (*(score.name for metric in loaded for score in metric.scores), STATE)
-    for score in scores if not missing else ():
-        check_name("score", measured, score)
+    for score in scores:
+        if not any(score == name or score.startswith(f"{name}-") for name in missing):
+            check_name("score", measured, score)
     return loaded, missing
+
+
+def shown_score(results: Results, show: str | None) -> str:
+    """Return the score to look at: what was asked for if it is measured, else the first that is."""
+    wanted = (*filter(None, [show]), *results.headline, *results.scores)
+    return next(score for score in wanted if score in results.scores)
+
+
+def say_pairs(results: Results, score: str) -> None:
+    """Print for each two selectors who is ahead by a score."""
+    for pair in results.pairs:
+        if pair.score == score:
+            click.echo(pair_sentence(pair))
 
 
 def say_what_is_left_out(results: Results, cases: Cases) -> None:
@@ -266,18 +290,18 @@ def metric_of(score: str) -> Metric:
     "--other-encoder", default="", help="For the swap. Default: hashing, or minilm if the bank's is hashing."
 )
 @click.option("--allow-bank-patients", is_flag=True, help="Answer queries of patients who are in the bank.")
-@click.option("--format", "form", type=click.Choice(tuple(FORMS)), default="markdown", show_default=True)
+@table_options
 @embedding_options
 @measurements_options
 @reports_errors
-@takes(settings=ControlSettings, store=open_store, measurements=open_measurements)
+@takes(settings=ControlSettings, store=open_store, measurements=open_measurements, form=TableForm)
 def controls_command(  # noqa: PLR0913  # each is an option
     *,
     queries: IO[bytes],
     bank: Path,
     out: Path,
     against: tuple[IO[bytes], ...],
-    form: str,
+    form: TableForm,
     encoder: str | None,
     store: SentenceStore | None,
     measurements: MeasurementStore | None,
@@ -299,10 +323,10 @@ def controls_command(  # noqa: PLR0913  # each is an option
     files = [read_cases(lines, name=name_of(lines)) for lines in (queries, *against)]
     results = run_controls(files, TransitionBank.load(bank), settings, dependencies)
     write_results(out, results)
-    click.echo(render(controls_table(results), form))
+    form.show(controls_table(results))
     factorial = factorial_table(results)
     if factorial is not None:
-        click.echo(render(factorial, form))
+        form.show(factorial)
     for file in files:
         if file.left_out:
             click.echo(

@@ -11,12 +11,23 @@ from numpy.typing import NDArray
 from tabon.errors import BadInputError
 from tabon.evaluation.compare import Chance, RunTable, compare
 from tabon.evaluation.curves import CURVE_RESAMPLES, candidates_curve
-from tabon.evaluation.draft_scores import Measured, measured_parts
+from tabon.evaluation.draft_scores import STATE, Measured, measured_parts
 from tabon.evaluation.inputs import NOTHING, Case, Cases, Picks
 from tabon.evaluation.pairs import adjusted_pairs, compare_pairs
 from tabon.evaluation.results import MEAN_RUN, Cell, PairedDifference, Results, Run
 from tabon.evaluation.statistics import benjamini_hochberg, holm
 from tabon.metrics.protocol import MeasurementStore, Metric
+
+HEADLINE = (  # the scores that are looked at first, as many as are measured
+    "rouge-l-f",
+    "bleu-4",
+    "labels-14-micro",
+    "labels-14-macro",
+    "radgraph-averaged",
+    "chexbert-14-micro",
+    "chexbert-14-macro",
+    STATE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +37,7 @@ class EvaluationSettings:
     resamples: int = 10_000
     seed: int = 0
     random_seeds: tuple[int, ...] = (0, 1, 2, 3, 4)  # the paper averages five
-    headline: tuple[str, ...] = ()  # the scores of the headline family; () is all
+    headline: tuple[str, ...] = ()  # the scores of the headline family; () is HEADLINE
     curves: tuple[str, ...] = ()  # the scores to draw K-curves of
 
     def __post_init__(self) -> None:
@@ -75,17 +86,18 @@ def evaluate(  # noqa: PLR0913  # two inputs, the settings, and four that are ra
     pairs: list[PairedDifference] = []
     scores: dict[str, str] = {}
     curves: list[dict[str, Any]] = []
+    family = settings.headline or headline_of(metrics)
     studies = [run.cases.cases for run in runs]
     for measured in measured_parts(studies, metrics, store=store, on_progress=on_progress):
         tables = [_table(run, found, settings) for run, found in zip(runs, measured, strict=True)]
         cells += compare(tables, order, chance)
         if with_pairs:
-            pairs += compare_pairs([_by(table, settings.headline) for table in tables], order, chance)
+            pairs += compare_pairs([_by(table, family) for table in tables], order, chance)
         scores |= {score.name: measured[0].signature for score in measured[0].scores}
         for score in measured[0].scores:
             if drawn and score.name in settings.curves:
                 curves += candidates_curve(tables, drawn, quick, main=main, score=score.name)
-    headline = settings.headline or tuple(scores)
+    headline = settings.headline or tuple(score for score in family if score in scores)
     return Results(
         cells=tuple(_adjusted(cells, headline, main=main)),
         runs=tuple(map(_run, runs)),
@@ -97,6 +109,13 @@ def evaluate(  # noqa: PLR0913  # two inputs, the settings, and four that are ra
         facts={"curves": curves},
         pairs=adjusted_pairs(pairs),
     )
+
+
+def headline_of(metrics: Sequence[Metric]) -> tuple[str, ...]:
+    """Return the headline family of these metrics: HEADLINE's, or else the first few of their own."""
+    names = [score.name for metric in metrics for score in metric.scores]
+    usual = tuple(score for score in HEADLINE if score in names)
+    return (*(usual or names[: len(HEADLINE) - 1]), STATE)
 
 
 def _methods(runs: Sequence[RunInput]) -> dict[str, str]:
@@ -136,9 +155,9 @@ def _table(run: RunInput, measured: Measured, settings: EvaluationSettings) -> R
 
 
 def _by(table: RunTable, scores: Sequence[str]) -> RunTable:
-    """Return a table with some of its scores alone; () is all."""
+    """Return a table with some of its scores alone."""
     measured = table.measured
-    kept = tuple(score for score in measured.scores if not scores or score.name in scores)
+    kept = tuple(score for score in measured.scores if score.name in scores)
     return replace(table, measured=replace(measured, scores=kept))
 
 

@@ -82,9 +82,12 @@ def all_tables(
     measured = {(cell.section, cell.score) for cell in results.cells if cell.value is not None}
     shown = [section for section in every if any((section, score) in measured for score in columns.values())]
     compared = [section for section in shown if section in {value.section for value in paper_values()}]
-    by_run = method in results.methods
+    by_run = method in results.methods and len(results.runs) > 1
     return (
-        *(headline_table(results, section, columns, references=references) for section in shown),
+        *(
+            headline_table(results, section, _there(results, section, columns), references=references)
+            for section in shown
+        ),
         *filter(None, (pairs_table(results, section, columns) for section in shown)),
         *(per_run_table(results, section, columns, method) for section in shown if by_run),
         *(delta_table(results, section, deltas[label], label) for section in shown for label in deltas),
@@ -110,7 +113,7 @@ def headline_table(
     below = [grid.line(columns, run=run, method=method) for method in references]
     means = grid.mean_line(columns, run=run) if grid.transition_methods() else ()
     best = [
-        max((spot.value for spot in column if spot.value is not None), default=nan)
+        max((spot.value or nan for spot in column if spot.is_above_random), default=nan)
         for column in zip(*lines, strict=True)
     ]
     rows = [
@@ -130,7 +133,7 @@ def headline_table(
         label=f"tab:avg-{slug(section_name(section))}",
         title=section_name(section),
         caption=f"headline scores, {scope}. Subscripts: relative change against the random baseline. "
-        "The best method of each column is in bold.",
+        "The best method of each column is in bold where it is above random.",
         headings=(Heading(text="Method", align="l"), *(Heading(text=column) for column in columns)),
         blocks=tuple(Block(rows=tuple(part)) for part in (rows, others, mean) if part),
         notes=(
@@ -218,6 +221,13 @@ def statistics_table(results: Results, section: str, score: str, label: str = ""
         blocks=tuple(Block(rows=rows) for rows in blocks if rows),
         notes=(STARS_KEY, STATISTICS_KEY, *notes_of(results, spots)),
     )
+
+
+def _there(results: Results, section: str, columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns without those that are measured in other sections alone."""
+    here = {cell.score for cell in results.cells if cell.section == section}
+    elsewhere = results.scores.keys() - here
+    return {column: score for column, score in columns.items() if score not in elsewhere}
 
 
 def _selectors(results: Results) -> list[str]:

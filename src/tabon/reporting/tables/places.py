@@ -106,6 +106,11 @@ class Spot:
         """Return the number, None where there is none."""
         return self.cell.value if self.cell else None
 
+    @property
+    def is_above_random(self) -> bool:
+        """Say whether the number is above the random pick's."""
+        return bool(self.cell and self.cell.delta is not None and self.cell.delta > 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
