@@ -29,7 +29,8 @@ from tabon.encoders import load_encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError
 from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases, read_picks
-from tabon.evaluation.results import REFERENCES, read_results, write_results
+from tabon.evaluation.outside_scores import OutsideScore
+from tabon.evaluation.results import REFERENCES, Results, read_results, write_results
 from tabon.method.bank import TransitionBank, build_bank_file
 from tabon.metrics.protocol import MeasurementStore
 from tabon.reporting.experiment.files import group_of, plan_of, tables_of, write_report
@@ -73,6 +74,7 @@ def compare_command(  # noqa: PLR0913  # each is an option
     models: tuple[str, ...],
     show: str | None,
     settings: EvaluationSettings,
+    outside: tuple[OutsideScore, ...],
     selection: SelectionSettings,
     measurements: MeasurementStore | None,
 ) -> None:
@@ -87,7 +89,7 @@ def compare_command(  # noqa: PLR0913  # each is an option
         raise BadInputError(
             "a selector is named twice, or is the random pick, which is always in the table; leave it out"
         )
-    loaded, missing = load_wanted(metrics, models, (*filter(None, [show]), *settings.headline))
+    loaded, missing = load_wanted(metrics, models, outside, (*filter(None, [show]), *settings.headline))
     with queries.open("rb") as lines:
         cases = read_cases(lines, name=str(queries))
     out.mkdir(parents=True, exist_ok=True)
@@ -100,28 +102,40 @@ def compare_command(  # noqa: PLR0913  # each is an option
     inputs = {
         "picks": {name: file_digest(path) for name, path in files.items()},
         "measured": [cases.sha256, [metric.signature for metric in loaded], missing],
+        "outside": [score.signature for score in outside],
         "settings": [asdict(settings), version("tabon")],
     }
 
     def judge() -> None:
         run = RunInput(name=cases.fact("model") or "drafts", cases=cases, picks=picks)
         found = evaluate(
-            [run], loaded, settings, missing=missing, store=measurements, on_progress=show_progress
+            [run],
+            loaded,
+            settings,
+            missing=missing,
+            outside=outside,
+            store=measurements,
+            on_progress=show_progress,
         )
         write_results(out / RESULTS, found)
 
     steps.make(out / RESULTS, inputs, judge)
     results = read_results(out / RESULTS)
     written = write_report(results, out, notes=not form.no_notes)
+    _show(results, shown_score(results, show), form)
+    say_what_is_left_out(results, cases)
+    click.echo(f"wrote {len(written)} files, {out / 'report.html'}", err=True)
+
+
+def _show(results: Results, score: str, form: TableForm) -> None:
+    """Print the headline tables and who is ahead by a score; count the studies without a pick."""
     for table in tables_of(results, plan_of(results)[0]):
         if group_of(table) == "headline":
             form.show(table)
-    say_pairs(results, shown_score(results, show))
+    say_pairs(results, score)
     for name, count in results.runs[0].abstained.items():
         if count:
             click.echo(f"{name} picks nothing for {count} of {results.runs[0].studies} studies", err=True)
-    say_what_is_left_out(results, cases)
-    click.echo(f"wrote {len(written)} files, {out / 'report.html'}", err=True)
 
 
 def _bank(path: Path, built: Path, settings: SelectionSettings, steps: Steps) -> TransitionBank:

@@ -43,6 +43,7 @@ from tabon.evaluation.curves import measured_for_risk, risk_of
 from tabon.evaluation.draft_scores import STATE
 from tabon.evaluation.evaluate import HEADLINE
 from tabon.evaluation.inputs import NOTHING, Cases, check_picks
+from tabon.evaluation.outside_scores import OutsideScore, read_scores
 from tabon.evaluation.results import Results, write_results
 from tabon.method.bank import TransitionBank
 from tabon.metrics import METRICS, Metric, load_metric, load_metrics
@@ -54,6 +55,11 @@ from tabon.reporting.tables.places import score_name
 from tabon.text.reports import Section
 
 DEFAULT_METRICS = "bleu,rouge,meteor,chrf,labels,temporal"
+
+
+def _outside(score_files: tuple[Path, ...]) -> tuple[OutsideScore, ...]:
+    """Read the files that `--scores` names."""
+    return tuple(score for path in score_files for score in read_scores(path))
 
 
 def _seeds(random_seeds: str) -> tuple[int, ...]:
@@ -74,6 +80,13 @@ scoring_options = option_group(
         multiple=True,
         help="METRIC=FOLDER[@sha256:SUM], the local files of a metric; may be repeated.",
     ),
+    click.option(
+        "--scores",
+        "score_files",
+        multiple=True,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="Scores from elsewhere, CSV or JSON Lines: id, draft, name, value, direction (higher or lower).",
+    ),
     click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples and swaps."),
     click.option("--seed", default=0, show_default=True, help="Draws the resamples and the swaps."),
     click.option("--random-seeds", default="0,1,2,3,4", show_default=True, help="Of the random baseline."),
@@ -88,7 +101,12 @@ scoring_options = option_group(
     measurements_options,
 )
 takes_scoring = partial(
-    takes, random_seeds=_seeds, settings=EvaluationSettings, measurements=open_measurements, form=TableForm
+    takes,
+    outside=_outside,
+    random_seeds=_seeds,
+    settings=EvaluationSettings,
+    measurements=open_measurements,
+    form=TableForm,
 )
 
 
@@ -113,6 +131,7 @@ def evaluate_command(  # noqa: PLR0913  # each is an option
     show: str | None,
     form: TableForm,
     settings: EvaluationSettings,
+    outside: tuple[OutsideScore, ...],
     measurements: MeasurementStore | None,
 ) -> None:
     """Say what selections for QUERIES are worth against their references.
@@ -121,14 +140,20 @@ def evaluate_command(  # noqa: PLR0913  # each is an option
     table, put beside the expected random pick and the oracle of each score. A
     metric that cannot be measured here is named and left out, never 0.
     """
-    loaded, missing = load_wanted(metrics, models, (*filter(None, [show]), *settings.headline))
+    loaded, missing = load_wanted(metrics, models, outside, (*filter(None, [show]), *settings.headline))
     cases = read_cases(queries, name=name_of(queries))
     picks = tuple(read_named_picks(text) for text in selections)
     for found, text in zip(picks, selections, strict=True):
         check_picks(found, cases.cases, name=text)
     run = RunInput(name=cases.fact("model") or "drafts", cases=cases, picks=picks)
     results = evaluate(
-        [run], loaded, settings, missing=missing, store=measurements, on_progress=show_progress
+        [run],
+        loaded,
+        settings,
+        missing=missing,
+        outside=outside,
+        store=measurements,
+        on_progress=show_progress,
     )
     write_results(out, results)
     shown = shown_score(results, show)
@@ -140,19 +165,25 @@ def evaluate_command(  # noqa: PLR0913  # each is an option
 
 
 def load_wanted(
-    metrics: str, models: Sequence[str], scores: Sequence[str]
+    metrics: str, models: Sequence[str], outside: Sequence[OutsideScore], scores: Sequence[str]
 ) -> tuple[list[Metric], dict[str, str]]:
-    """Load the metrics that options name; refuse scores that none of them has."""
+    """Load the metrics that options name; refuse scores that nothing has, or two things have."""
     wanted, folders = names(metrics), dict(_model(text) for text in models)
     if not wanted or folders.keys() - set(wanted):
         raise BadInputError(
             "--metrics names no metric, or --model one that is not measured; name it in --metrics"
         )
     loaded, missing = load_metrics(wanted, folders)
-    measured = (*(score.name for metric in loaded for score in metric.scores), STATE)
-    for score in scores:
-        if not any(score == name or score.startswith(f"{name}-") for name in missing):
-            check_name("score", measured, score)
+    measured = [*(score.name for metric in loaded for score in metric.scores), STATE]
+    for score in outside:
+        if score.name in measured:
+            raise BadInputError(
+                f"{score.file}: {score.name!r} is the name of another score; name it otherwise"
+            )
+        measured.append(score.name)
+    for wish in scores:
+        if not any(wish == name or wish.startswith(f"{name}-") for name in missing):
+            check_name("score", tuple(measured), wish)
     return loaded, missing
 
 

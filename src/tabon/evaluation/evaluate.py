@@ -13,6 +13,7 @@ from tabon.evaluation.compare import Chance, RunTable, compare
 from tabon.evaluation.curves import CURVE_RESAMPLES, candidates_curve
 from tabon.evaluation.draft_scores import STATE, Measured, measured_parts
 from tabon.evaluation.inputs import NOTHING, Case, Cases, Picks
+from tabon.evaluation.outside_scores import OutsideScore
 from tabon.evaluation.pairs import adjusted_pairs, compare_pairs
 from tabon.evaluation.results import MEAN_RUN, Cell, PairedDifference, Results, Run
 from tabon.evaluation.statistics import benjamini_hochberg, holm
@@ -57,12 +58,13 @@ class RunInput:
     picks: tuple[Picks, ...]
 
 
-def evaluate(  # noqa: PLR0913  # two inputs, the settings, and four that are rarely given
+def evaluate(  # noqa: PLR0913  # two inputs, the settings, and five that are rarely given
     runs: Sequence[RunInput],
     metrics: Sequence[Metric],
     settings: EvaluationSettings,
     *,
     missing: Mapping[str, str] | None = None,
+    outside: Sequence[OutsideScore] = (),
     with_pairs: bool = True,
     store: MeasurementStore | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
@@ -86,9 +88,10 @@ def evaluate(  # noqa: PLR0913  # two inputs, the settings, and four that are ra
     pairs: list[PairedDifference] = []
     scores: dict[str, str] = {}
     curves: list[dict[str, Any]] = []
-    family = settings.headline or headline_of(metrics)
+    family = settings.headline or headline_of(metrics, outside)
     studies = [run.cases.cases for run in runs]
-    for measured in measured_parts(studies, metrics, store=store, on_progress=on_progress):
+    more = [score.measure for score in outside]
+    for measured in measured_parts(studies, metrics, outside=more, store=store, on_progress=on_progress):
         tables = [_table(run, found, settings) for run, found in zip(runs, measured, strict=True)]
         cells += compare(tables, order, chance)
         if with_pairs:
@@ -111,11 +114,12 @@ def evaluate(  # noqa: PLR0913  # two inputs, the settings, and four that are ra
     )
 
 
-def headline_of(metrics: Sequence[Metric]) -> tuple[str, ...]:
-    """Return the headline family of these metrics: HEADLINE's, or else the first few of their own."""
+def headline_of(metrics: Sequence[Metric], outside: Sequence[OutsideScore]) -> tuple[str, ...]:
+    """Return the headline family: HEADLINE's, or else the metrics' first few; and what is from outside."""
     names = [score.name for metric in metrics for score in metric.scores]
     usual = tuple(score for score in HEADLINE if score in names)
-    return (*(usual or names[: len(HEADLINE) - 1]), STATE)
+    most = len(HEADLINE) - 1
+    return (*(usual or names[:most]), STATE, *(score.name for score in outside[:most]))
 
 
 def _methods(runs: Sequence[RunInput]) -> dict[str, str]:
