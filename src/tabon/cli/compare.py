@@ -99,24 +99,19 @@ def compare_command(  # noqa: PLR0913  # each is an option
         _picks(path, replace(selection, selector=name), transitions, queries, steps)
         for name, path in files.items()
     )
+    signatures = [metric.signature for metric in loaded] + [score.signature for score in outside]
     inputs = {
         "picks": {name: file_digest(path) for name, path in files.items()},
-        "measured": [cases.sha256, [metric.signature for metric in loaded], missing],
-        "outside": [score.signature for score in outside],
+        "measured": [cases.sha256, signatures, missing],
         "settings": [asdict(settings), version("tabon")],
     }
 
     def judge() -> None:
         run = RunInput(name=cases.fact("model") or "drafts", cases=cases, picks=picks)
         found = evaluate(
-            [run],
-            loaded,
-            settings,
-            missing=missing,
-            outside=outside,
-            store=measurements,
+            [run], loaded, settings, missing=missing, outside=outside, store=measurements,
             on_progress=show_progress,
-        )
+        )  # fmt: skip
         write_results(out / RESULTS, found)
 
     steps.make(out / RESULTS, inputs, judge)
