@@ -13,11 +13,17 @@ import subprocess
 from collections import Counter
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from budgets import SEED
 
-settings.register_profile("tabon", deadline=None, derandomize="CI" in os.environ, print_blob=True)
+settings.register_profile(
+    "tabon",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],  # as a deadline: it goes by the clock of a busy machine
+    derandomize="CI" in os.environ,
+    print_blob=True,
+)
 settings.load_profile("tabon")
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}

@@ -1,6 +1,6 @@
 """Judge selectors on every kind of drafts, and write one table.
 
-    python experiments/openi/kinds.py ARCHIVE --seeds 4000,4001
+    python experiments/openi/kinds.py ARCHIVE --seeds 5000,5001
 
 All kinds of experiment.toml at both levels of noise and both sizes of pools.
 Whatever was made from the same inputs before is not made again. The page is
@@ -41,9 +41,9 @@ Share of the random → oracle gap closed, in %: Impressions ROUGE-L / Findings 
 observations (mean over queries). One draft serves both sections. *Other prior*: `fused` with another
 patient's prior. *Paper's best*: in each column the best of its eight methods in that row, chosen afterwards.
 *Behind*: by how much `fused` is behind the best of the others in that row, if by more than two points.
-How drafts are made: [README](README.md). No choice was made on these seeds, and they were scored once; form
-and weights were chosen on seeds 100 to 104 of stage `dev`
-([how](../../docs/notes/2026-11-18-fused-kinds.md)). All seeds ask about the same 1,000 reserved reports.
+How drafts are made: [README](README.md). No choice was made on these seeds, and they were scored once; the
+table of trust was learnt on seeds 100 to 103 of stage `dev` and on simulated cohorts 20 and 21
+([how](../../docs/notes/2026-11-18-fused-trust.md)). All seeds ask about the same 1,000 reserved reports.
 """
 
 
@@ -153,17 +153,23 @@ def _cell(values: Table) -> str:
     return " / ".join(f"{value:.0f}" for value in values)
 
 
-def run_kinds(out: Path, plan: Plan, seeds: tuple[int, ...], stage: str) -> list[str]:
-    """Judge every setting of every kind, and return the page's lines."""
-    tools, paper = (
-        Tools(plan.selection, out / "sentences.sqlite", tell),
-        list(map(Method, plan.selection.paper)),
-    )
-    judged = []
-    for name in plan.kind_settings:
+def judge_settings(
+    out: Path, plan: Plan, names: Sequence[str], seeds: tuple[int, ...], stage: str
+) -> list[str]:
+    """Judge every setting, and return the page's lines."""
+    tools = Tools(plan.selection, out / "sentences.sqlite", tell)
+    paper, judged = list(map(Method, plan.selection.paper)), []
+    for name in names:
         runs = [SeedRun(seed_folder(out, name, seed, stage=stage), seed, tools) for seed in seeds]
         judged.append(judge(runs, name, [OURS, CONTROL, *RIVALS, *paper]))
     return list(page(judged, paper))
+
+
+def write_page(path: Path, command: str, head: str, lines: Sequence[str]) -> None:
+    """Write a page under the command that makes it."""
+    first = f"`python experiments/openi/{command}`"
+    with replacing(path) as written:
+        written.write("\n".join([first, head.rstrip(), "", *lines]).encode() + b"\n")
 
 
 def main() -> int:
@@ -174,14 +180,12 @@ def main() -> int:
     try:
         seeds = numbers(asked.seeds) if asked.seeds else plan.seeds
         build(asked.archive, asked.out, plan, list(plan.kind_settings), seeds, asked.stage)
-        lines = run_kinds(asked.out, plan, seeds, asked.stage)
+        lines = judge_settings(asked.out, plan, list(plan.kind_settings), seeds, asked.stage)
     except TabonError as error:
         tell(f"error: {error}")
         return 1
     named = f"--seeds {','.join(map(str, seeds))} --stage {asked.stage}"
-    command = f"`python experiments/openi/kinds.py NLMCXR_reports.tgz {named}`"
-    with replacing(asked.page) as written:
-        written.write("\n".join([command, HEAD.rstrip(), "", *lines]).encode() + b"\n")
+    write_page(asked.page, f"kinds.py NLMCXR_reports.tgz {named}", HEAD, lines)
     return 0
 
 

@@ -40,7 +40,7 @@ LINES = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in OBJECTS)
 LINE_ROWS = [Row(line, values) for line, values in enumerate(OBJECTS, start=1)]
 ARRAY = json.dumps(OBJECTS, indent=1).encode()
 OBJECT = json.dumps({f"k{n}": each for n, each in enumerate(OBJECTS)}).encode()
-same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 def put(folder, name, data):

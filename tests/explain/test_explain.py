@@ -347,7 +347,7 @@ def test_the_record_is_json_and_whole(bank):
     assert json.loads(json.dumps(record)) == json.loads(json.dumps(record, allow_nan=False))
     assert {"id", "draft", "selected", "margin", "flags", "drafts", "sections", "signature"} <= set(record)
     section = record["sections"]["findings"]
-    assert {"prior", "current", "alignment", "shares", "distance", "nearest"} == set(section)
+    assert {"prior", "current", "alignment", "shares", "distance", "nearest", "evidence"} == set(section)
 
 
 @given(st.lists(st.text(max_size=20), max_size=3), st.text(max_size=30))

@@ -24,6 +24,7 @@ samples = 3
 [selection]
 encoder = "hashing"
 neighbours = 5
+selectors = ["fused", "consensus:rouge-l-f"]
 
 [evaluation]
 metrics = ["rouge", "chexbert"]

@@ -19,7 +19,13 @@ ALIGNED = (
     (("new", None, 0), ("same", 1, 1), ("dropped", 0, None), ("dropped", 2, None)),
     (("new", None, 0), ("dropped", 0, None), ("dropped", 1, None), ("dropped", 2, None)),
 )
-NEAREST = {"id": "train-7", "distance": 0.125, "prior": ["Clear lungs."], "current": ["Lungs remain clear."]}
+NEAREST = {
+    "id": "train-7",
+    "distance": 0.125,
+    "prior_distance": 0.0625,
+    "prior": ["Clear lungs."],
+    "current": ["Lungs remain clear."],
+}
 NO_REPORT = {"findings": [], "impression": [], "other": ""}
 
 
@@ -62,6 +68,13 @@ def draft(number):
         "sections": sections,
         "lacks": ["impression"] if number == 2 else [],
         "parts": {"findings": {"novelty": 0.1, "cost-ot": None if number else 0.3}},
+        "verdict": f"draft 0 of 3 was chosen over draft {number or 1} because of a made-up reason",
+        "against": number or 1,
+        "decision": [
+            {"section": "findings", "part": "novelty", "adds": 0.125, "share": 1.25},
+            {"section": "impression", "part": "cost-ot", "adds": -0.025, "share": None if number else -0.25},
+        ],
+        "evidence": {"findings": ["No other draft says this."], "impression": []},
         "report": DRAFTS[number],
         "score": (0.5, 0.25, 0.0)[number],
         "flags": FLAGS[number],
@@ -128,5 +141,7 @@ def sample():
         "flag_kinds": ["unsupported-finding", "dropped-finding", "chatty-draft", "empty-draft"],
         "map": {"findings": points, "impression": points},
         "studies": [row(one) for one in studies],
+        "cited": "Nearest changes in training reports",
+        "parts_add_up": True,
     }
     return {"overview": overview, "studies": studies}

@@ -61,6 +61,7 @@ def test_the_grid_is_whole(made):
     methods = [
         f"{d}/{a}" for d in ("mean-shift", "novelty", "dir-hausdorff", "cost-ot") for a in ("min", "knn")
     ]
+    methods += ["fused", "consensus:rouge-l-f"]
     assert list(made.methods) == methods
     for run in ("Hasty P1", "Careful P3", "mean"):
         for section in ("findings", "impression"):
@@ -237,6 +238,8 @@ WRONG = {
     "aggregate": ("neighbours = 5", 'aggregates = ["max"]', "unknown aggregation 'max'"),
     "zero": ("neighbours = 5", 'zero = "none"', "unknown zero policy 'none'"),
     "neighbours": ("neighbours = 5", "neighbours = 0", "'neighbours' is 0"),
+    "selector": ('"consensus:rouge-l-f"', '"consensuss:x"', "unknown selector 'consensuss'"),
+    "selector twice": ('"consensus:rouge-l-f"', '"fused"', "names one twice"),
     "samples": ("samples = 3", "samples = 0", "'samples' is 0"),
     "not a number": ("samples = 3", "temperature = nan", "drafts.temperature is no number"),
     "cap": ("samples = 3", "cap = -1", "'cap' is -1"),
@@ -270,13 +273,17 @@ def test_what_is_no_readable_toml_is_refused(tmp_path, content):
 
 
 def test_a_method_that_cannot_work_is_refused_before_drafts_are_paid_for(tmp_path):
-    """More neighbours than the bank has transitions come to light before the first draft."""
+    """More neighbours than the bank has, or a variant that no selector has, come to light before drafts."""
     write_simulated(tmp_path / "cohort", SimulationSettings(patients=60, splits=(0.7, 0.0, 0.3)))
     text = real(EXPERIMENT).replace("neighbours = 5", "neighbours = 5000")
     (tmp_path / "experiment.toml").write_text(text, encoding="utf-8")
     asked = []
     dependencies = Dependencies(write_drafts=lambda *run: asked.append(run))
     with pytest.raises(BadInputError, match="5000 neighbours were asked for"):
+        reproduce(read_experiment(tmp_path), tmp_path / "out", dependencies)
+    text = real(EXPERIMENT).replace("consensus:rouge-l-f", "consensus:nonsense")
+    (tmp_path / "experiment.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(LookupError, match="nonsense"):
         reproduce(read_experiment(tmp_path), tmp_path / "out", dependencies)
     assert asked == []
 

@@ -29,8 +29,9 @@ from tabon.text.sentences import split_sentences
 FOLDER = Path(__file__).parents[2] / "experiments" / "openi"
 sys.path.insert(0, str(FOLDER))
 
-build, judging, kinds, likeness, linking, plans, reading, run, selecting = map(
-    import_module, ("build", "judging", "kinds", "likeness", "linking", "plan", "reading", "run", "selecting")
+build, judging, kinds, likeness, linking, plans, reading, run, selecting, simulated = map(
+    import_module,
+    ("build", "judging", "kinds", "likeness", "linking", "plan", "reading", "run", "selecting", "simulated"),
 )
 
 PARTS = ("train", "valid", "test")
@@ -421,12 +422,12 @@ def test_every_kind_of_drafts_is_in_one_table(archive, tmp_path, monkeypatch):
     monkeypatch.setattr(kinds, "tell", on_progress.append)
     plan = replace(SMALL, kinds={name: SMALL.kinds[name] for name in ("codes", "shared")})
     build.build(archive, tmp_path, plan, list(plan.kind_settings), (7, 8), "final")
-    lines = kinds.run_kinds(tmp_path, plan, (7, 8), "final")
+    lines = kinds.judge_settings(tmp_path, plan, list(plan.kind_settings), (7, 8), "final")
     rows = [line.split(" | ") for line in lines if line.startswith(("| codes", "| shared"))]
     assert [row[0].strip("| ") for row in rows] == 2 * list(plan.kind_settings)
     assert len(on_progress) == 4 * 2 * 6 + 8
     on_progress.clear()
-    assert kinds.run_kinds(tmp_path, plan, (7, 8), "final") == lines
+    assert kinds.judge_settings(tmp_path, plan, list(plan.kind_settings), (7, 8), "final") == lines
     assert not on_progress
     worth = np.array([[[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]]])
     picks = {kinds.OURS: np.array([1, 0, 1])}
@@ -435,6 +436,23 @@ def test_every_kind_of_drafts_is_in_one_table(archive, tmp_path, monkeypatch):
     assert judged.closed(kinds.OURS, np.array([0, 1])).tolist() == pytest.approx([100.0])
     assert judged.risk()[-1] == pytest.approx(0.5)
     assert judged.risk()[2] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("name", ["copies-low-5", "p3-low-5"])
+def test_every_kind_is_made_from_simulated_reports_too(monkeypatch, name):
+    """Queries of the contract, five drafts each, the same twice; a copy is nearly the prior."""
+    monkeypatch.setattr(simulated, "COHORT", {"patients": 60, "splits": (0.6, 0.2, 0.2)})
+    made = [list(simulated.queries(plans.read_plan(), name, 3)) for _ in range(2)]
+    assert made[0] == made[1]
+    lines = [json.dumps(record).encode() for record in made[0]]
+    cases = read_cases(lines, name="simulated").cases
+    assert {len(case.query.candidates) for case in cases} == {5}
+    assert name in simulated.settings(plans.read_plan())
+    if name == "copies-low-5":
+        prior = [
+            case.query.prior.findings in {one.findings for one in case.query.candidates} for case in cases
+        ]
+        assert np.mean(prior) > 0.5
 
 
 @pytest.mark.openi

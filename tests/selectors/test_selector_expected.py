@@ -91,31 +91,30 @@ def test_more_drafts_and_the_prior_make_an_observation_likelier(bank, queries):
     well = Report(findings="The lungs are clear.", impression="No acute disease.")
     query = replace(queries[0], priors=(ill,), candidates=(ill, ill, well), draft_facts=())
     batch = make_batch([query, replace(query, priors=()), replace(query, priors=(well,))], bank, ENCODER)
-    votes = np.ones(3)
-    for part, more in ((ExpectedLabels(bank), (votes,)), (ExpectedWords(bank), ())):
-        found = part.distances(batch, "findings", np.ones(3), *more).reshape(3, 3)
-        unheard = part.distances(batch, "findings", np.zeros(3), *more).reshape(3, 3)
-        assert found[1].tolist() == unheard[1].tolist() == unheard[0].tolist()
-        lead = found[:, 2] - found[:, 0]
+    for part in (ExpectedLabels(bank), ExpectedWords(bank)):
+        by_prior, by_drafts = (found.reshape(3, 3) for found in part.distances(batch, "findings"))
+        assert by_drafts[0].tolist() == by_drafts[1].tolist() == by_drafts[2].tolist()
+        assert by_drafts[0, 2] > by_drafts[0, 0]
+        lead = by_prior[:, 2] - by_prior[:, 0]
         assert lead[0] > lead[1] > lead[2]
 
 
 def test_the_prior_counts_twice_in_observations(bank, queries):
-    """`PRIOR_COUNTS` is the weight of the prior's evidence, and a draft's word counts as its votes say."""
+    """`PRIOR_COUNTS` is the weight of the prior's evidence; drafts are heard apart from it."""
     batch = make_batch(queries[:3], bank, ENCODER)
     part = ExpectedLabels(bank)
     drafts, priors = (
         held(both["findings"] + both["impression"] for both in one) for one in (batch.drafts, batch.priors)
     )
     said = drafts.reshape(3, 4, 14).sum(axis=1).astype(float)
-    for votes in (1.0, 0.25):
-        chances = part._habits.expected(priors, np.full(3, PRIOR_COUNTS), votes * said, np.full(3, votes * 4))
+    found = part.distances(batch, "findings")
+    for side, counts, votes in zip(found, (PRIOR_COUNTS, 0.0), (0.0, 1.0), strict=True):
+        chances = part._habits.expected(priors, np.full(3, counts), votes * said, np.full(3, votes * 4))
         expected = expected_distances(drafts, np.repeat(chances, 4, axis=0)) / part._habits.spread
-        found = part.distances(batch, "findings", np.ones(3), np.full(3, votes))
-        np.testing.assert_allclose(found, expected, atol=1e-12)
+        np.testing.assert_allclose(side, expected, atol=1e-12)
 
 
-def words_by_hand(drafts, prior, trust):
+def words_by_hand(drafts, prior, trust, votes):
     """Expected words as docs/decisions/fused.md writes them, word by word, before the spread."""
     pairs = [
         (words_of(split_sentences(one.prior.findings)), words_of(split_sentences(one.current.findings)))
@@ -130,7 +129,7 @@ def words_by_hand(drafts, prior, trust):
             alike = [current for before, current in pairs if (word in before) == (word in prior)]
             after = (sum(word in current for current in alike) + 2 * ever) / (len(alike) + 2)
             odds = (ever / (1 - ever)) ** (1 - trust) * (after / (1 - after)) ** trust
-            for draft in drafts:
+            for draft in drafts if votes else ():
                 anybodys = (1 - FAITHFUL) * ever
                 own = FAITHFUL + anybodys
                 odds *= own / anybodys if word in draft else (1 - own) / (1 - anybodys)
@@ -141,18 +140,16 @@ def words_by_hand(drafts, prior, trust):
     ]
 
 
-@pytest.mark.parametrize("trust", [0.0, 0.3, 1.0])
-def test_expected_words_are_those_counted_by_hand(bank, queries, trust):
+@pytest.mark.parametrize("votes", [False, True])
+def test_expected_words_are_those_counted_by_hand(bank, queries, votes):
     """Word by word, from the reports: the same distances; strange words make a draft longer."""
     first = queries[0]
     odd = Report(findings=f"{first.candidates[0].findings} Zyzzyva qwertz.")
     query = replace(first, candidates=(*first.candidates, odd), draft_facts=())
     part, batch = ExpectedWords(bank), make_batch([query], bank, ENCODER)
-    found = (
-        part.distances(batch, "findings", np.array([trust])) * part._vocabularies["findings"].habits.spread
-    )
+    found = part.distances(batch, "findings")[votes] * part._vocabularies["findings"].habits.spread
     drafts = [words_of(split_sentences(draft.findings)) for draft in query.candidates]
-    expected = words_by_hand(drafts, words_of(split_sentences(query.prior.findings)), trust)
+    expected = words_by_hand(drafts, words_of(split_sentences(query.prior.findings)), not votes, votes)
     np.testing.assert_allclose(found, expected, atol=1e-12)
     assert found[-1] > found[0]
 
@@ -160,18 +157,18 @@ def test_expected_words_are_those_counted_by_hand(bank, queries, trust):
 def test_words_are_asked_query_by_query(bank, queries):
     """Company and the order of drafts change no bit; a draft without the section has no distance."""
     lacking = replace(queries[1], candidates=(*queries[1].candidates, Report()), draft_facts=())
-    part, trust = ExpectedWords(bank), np.ones(2)
-    together = part.distances(make_batch([queries[0], lacking], bank, ENCODER), "impression", trust)
-    alone = part.distances(make_batch([lacking], bank, ENCODER), "impression", trust[:1])
-    np.testing.assert_array_equal(together[4:], alone)
-    assert np.isnan(together[-1])
+    part = ExpectedWords(bank)
     turned = replace(queries[0], candidates=queries[0].candidates[::-1], draft_facts=())
-    back = part.distances(make_batch([turned], bank, ENCODER), "impression", trust[:1])
-    np.testing.assert_array_equal(back[::-1], together[:4])
+    asked = ([queries[0], lacking], [lacking], [turned])
+    answers = (part.distances(make_batch(each, bank, ENCODER), "impression") for each in asked)
+    for together, alone, back in zip(*answers, strict=True):
+        np.testing.assert_array_equal(together[4:], alone)
+        assert np.isnan(together[-1])
+        np.testing.assert_array_equal(back[::-1], together[:4])
 
 
 def test_a_bank_that_knows_no_words_prefers_no_draft(queries):
     """Two transitions make no word known: every draft is as far."""
     small = TransitionBank.build(TRAINING[:2], encoder=ENCODER)
-    found = ExpectedWords(small).distances(make_batch(queries[:1], small, ENCODER), "findings", np.ones(1))
-    assert len(set(found.tolist())) == 1
+    for found in ExpectedWords(small).distances(make_batch(queries[:1], small, ENCODER), "findings"):
+        assert len(set(found.tolist())) == 1

@@ -47,6 +47,8 @@ def test_one_process_shows_studies_and_picks_drafts(files, tmp_path):
             asked = {"model": "up-1", "messages": [message], "tabon": {"prior": "Findings: Clear lungs."}}
             answer = post(running.address + "/v1/chat/completions", json=asked).json()
             assert answer["choices"][0]["message"]["content"] == texts[answer["tabon"]["selected"]]
+            assert answer["tabon"]["signature"].startswith("selector:fused|")
+            assert "the gateway chooses by fused; --selector names another" in running.talk()
             running.process.send_signal(signal.SIGTERM)
             assert running.process.wait(PATIENCE) in (0, -signal.SIGTERM)
             assert "Clear lungs" not in running.talk()
@@ -54,10 +56,11 @@ def test_one_process_shows_studies_and_picks_drafts(files, tmp_path):
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_drafts_that_are_being_written_are_finished_on_sigterm(files, tmp_path, stream):
-    """A client that waits for the gateway gets its answer, whole or streamed, before the process ends."""
+    """A client that waits gets its answer, whole or streamed, before it ends; --distance is the paper's."""
     with Upstream(["Findings: Clear lungs. " * 10], pause=0.02) as upstream, ThreadPoolExecutor(1) as pool:
         command = ["-c", "from tabon.cli import main; main()", "serve", *files, "--port", "0"]
-        with program([*command, "--upstream", upstream.url, "--drafts", "2"], tmp_path) as running:
+        options = ["--upstream", upstream.url, "--drafts", "2", "--distance", "novelty"]
+        with program([*command, *options], tmp_path) as running:
             asked = {"model": "up-1", "messages": [{"role": "user", "content": "Write."}], "stream": stream}
             sent = pool.submit(post, f"{running.address}/v1/chat/completions", json=asked)
             until(lambda: upstream.running or sent.done(), "the upstream is asked")
@@ -65,6 +68,7 @@ def test_drafts_that_are_being_written_are_finished_on_sigterm(files, tmp_path, 
             answer = sent.result(PATIENCE)
             assert answer.status_code == 200
             assert not stream or answer.text.rstrip().endswith("[DONE]")
+            assert "the gateway chooses by paper;" in running.talk()
             assert running.process.wait(PATIENCE) in (0, -signal.SIGTERM)
 
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -43,6 +44,7 @@ from tabon.service.guard import guard_settings, read_token
 from tabon.service.server import FORMATS, address_of
 
 LIMITS, BATCHES, ANSWERS = Limits(), BatchSettings(), AnswerSettings()
+GATEWAY_SELECTOR = "fused"  # ahead in the mean over all kinds of drafts: experiments/openi/KINDS.md
 SECONDS = click.FloatRange(min=0, min_open=True)
 HEARD = ("tabon.service", "tabon.service.gateway", "uvicorn.error")  # loggers that may speak
 log = logging.getLogger("tabon.service")
@@ -224,7 +226,7 @@ def serve_command(  # noqa: PLR0913  # each is made of options
     """Answer queries over HTTP on this machine: /v1/select, /v1/explain, /v1/bank.
 
     --queries adds a page that shows studies, --upstream a best-of-N gateway
-    for OpenAI clients.
+    for OpenAI clients, which chooses by fused unless the options name a method.
 
     Binds 127.0.0.1 unless --host says otherwise, which needs --token-file.
     The port is taken first; who asks while the bank is loaded waits. The log
@@ -238,8 +240,12 @@ def serve_command(  # noqa: PLR0913  # each is made of options
     for name, given in {"--images": page.images, "--title": page.title}.items():
         if queries is None and given:
             raise BadInputError(f"{name} belongs to the page; give --queries too")
+    if gateway is not None and not _names_method(settings):
+        settings = replace(settings, selector=GATEWAY_SELECTOR)
     with _speaking(FORMATS[log_format]), listening(where) as sockets:
         log.info(NOTICE)
+        if gateway is not None:
+            log.info("the gateway chooses by %s; --selector names another", settings.selector)
         log.info("listening on %s; who asks waits until all is loaded", address_of(sockets))
         loaded = TransitionBank.load(bank, in_memory=True)
         query_service = query_service_of(loaded, settings, answers)
@@ -250,6 +256,15 @@ def serve_command(  # noqa: PLR0913  # each is made of options
             route_modules.append(gateway_module(query_service, gateway))
         patience = 0.0 if gateway is None else gateway.timeout
         serve(query_service, where, route_modules, sockets=sockets, patience=patience)
+
+
+def _names_method(settings: SelectionSettings) -> bool:
+    """Say whether the options name a method, or one of them is the paper's alone."""
+    source = click.get_current_context().get_parameter_source("selector")
+    theirs = (settings.distance, settings.aggregate, settings.neighbours, settings.zero, settings.search)
+    calibrated = (settings.abstain, settings.calibration)
+    named = any(value is not None for value in (*theirs, *calibrated))
+    return named or source != click.core.ParameterSource.DEFAULT
 
 
 @contextmanager

@@ -16,7 +16,8 @@ from tabon.evaluation.inputs import Case
 from tabon.method.bank import TransitionBank
 from tabon.method.sentence_sets import Fingerprint, Ids
 from tabon.metrics import Metric
-from tabon.selectors.fused.scorer import PARTS, SECTION_COUNTS, Fused
+from tabon.selectors.fused.scorer import Fused
+from tabon.selectors.fused.trust import PARTS
 from tabon.selectors.learnt import sides
 from tabon.selectors.scorer import make_batch
 from tabon.selectors.selector import bank_encoder
@@ -87,11 +88,9 @@ class Lesson:
         fold = np.array([int(person, 16) % FOLDS for person in self.people])
         rewards = np.zeros(len(self.owner))
         for number, section in product(np.unique(fold), SECTIONS):
-            asked, counts = (fold == number)[self.owner], SECTION_COUNTS[section]
+            asked = (fold == number)[self.owner]
             known = np.nan_to_num(self.parts[section][asked])
-            rewards[asked] += (counts if self.selector == "fused" else 1.0) * (
-                known @ self._rewards(section, fold != number)
-            )
+            rewards[asked] += known @ self._rewards(section, fold != number)
         worth = np.sum([np.nan_to_num(values) for values in self.worth.values()], axis=0)
         found = []
         for query in np.unique(self.owner):
@@ -112,7 +111,7 @@ class Lesson:
         rows, penalty, start = taught[self.owner], PENALTIES[self.selector], self.start[section]
         parts, worth, owner = self.parts[section][rows], self.worth[section][rows], self.owner[rows]
         found = fit_from(start, parts, worth, owner, penalty=penalty)
-        return one_scale(found, parts, owner)
+        return one_scale(found, parts, owner, like=start)
 
 
 def read_lesson(  # what is fitted, on what, for what
@@ -148,7 +147,7 @@ def read_lesson(  # what is fitted, on what, for what
         if selector == "fused":
             measured = fused.measured(batch, section)
             parts[section] = np.stack([measured[name] for name in PARTS], axis=1)
-            start[section] = -np.array([fused.weights[section][name] for name in PARTS])
+            start[section] = -np.ones(len(PARTS))
         else:
             parts[section] = sides(batch, section)
             start[section] = np.zeros(parts[section].shape[1])

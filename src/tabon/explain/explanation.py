@@ -8,25 +8,35 @@ section add up to 1.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError
-from tabon.explain.alignment import Aligned, align
+from tabon.explain.alignment import Aligned
+from tabon.explain.decision import PartShare, because, decision, kind_of
+from tabon.explain.evidence import Evidence, align_rows, evidence_of
 from tabon.explain.flags import Flag, query_flags
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES, Distance, Rows, cosine_cost, get_distance
-from tabon.method.selection import Neighbour, Note, Selection
-from tabon.method.sentence_sets import Ids, SentenceTable
+from tabon.method.selection import ABSTENTIONS, Neighbour, Note, Selection
+from tabon.method.sentence_sets import Ids
 from tabon.method.transitions import NORM_FLOOR
 from tabon.selectors import Selector, make_batch
-from tabon.selectors.scorer import AnySelector, Batch
+from tabon.selectors.scorer import SELECTORS, AnySelector, Batch, Scorer
 from tabon.text.records import Query
 from tabon.text.reports import SECTIONS, Section
 
 NEIGHBOURS = 3  # training transitions that are shown
+CITED: Mapping[str, str] = {  # kind of selector or part: what the training transitions beside a draft are
+    "transition": "Nearest changes in training reports",
+    "two-sided": "Nearest changes in training reports",
+    "report-space": "Nearest training reports",
+    "next-visit": "What came next for similar priors",
+}
+CITED_OTHERWISE = "Training transitions that the selector names"
 PLAIN_ENCODER = "hashing"  # aligns sentences for a selector that has no encoder of its own
 
 Sentences = tuple[str, ...]
@@ -42,13 +52,14 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class TrainingChange:
-    """A training transition that is near: what stood in the prior and what in the next report."""
+    """A training transition that is named: what stood in the prior and what in the next report."""
 
     id: str
     distance: float
     prior: Sentences = ()  # empty if the bank's text may not be shown
     current: Sentences = ()
     alignment: tuple[Aligned, ...] = ()
+    prior_distance: float | None = None  # of its prior to the query's, if it was looked up by that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +72,7 @@ class SectionExplanation:
     shares: Shares | None = None  # None: no transition: the selector has none, a side is empty, or it is zero
     distance: float | None = None  # to the bank; None if the section was not compared
     nearest: tuple[TrainingChange, ...] = ()
+    evidence: Evidence = field(default_factory=Evidence)
 
     def share_of(self, pair: Aligned) -> float | None:
         """Return what a line of the alignment adds to the transition, both sides together."""
@@ -92,18 +104,37 @@ class Explanation:
     runner_up: int | None = None  # the second best
     margin: float | None = None  # of the chosen draft to the second best
     behind: float | None = None  # the explained draft's total less the chosen one's
+    against: int | None = None  # what the pick is weighed against: the explained draft, else the second best
+    decision: tuple[PartShare, ...] = ()  # each part's share of the pick's lead over that draft
     tied: bool = False
     abstained: str | None = None
     flags: tuple[Note | Flag, ...] = ()
     drafts: tuple[DraftDistances, ...] = ()  # nearest first
     sections: Mapping[Section, SectionExplanation] = field(default_factory=dict)
     distance: str = ""  # whose transitions are shared out; empty if the selector has none
+    parts_add_up: bool = False  # whether the parts of a draft's distance add up to it
+    cited: str = ""  # what the training transitions of each section are; empty if there are none
     signature: str = ""
     aligned_by: str = ""  # the encoder whose distances align the sentences
 
+    @property
+    def verdict(self) -> str:
+        """Say in one sentence which draft was chosen and what decided, or why none was."""
+        if self.selected is None:
+            why = f": {ABSTENTIONS.get(self.abstained, self.abstained)}" if self.abstained else ""
+            return f"no draft was chosen{why}"
+        chosen = f"draft {self.selected} of {self.num_candidates} was chosen"
+        if self.against is None:
+            return f"{chosen}; there was no other to choose"
+        totals = {each.draft: each.total for each in self.drafts}
+        lead = totals[self.against] - totals[self.selected]
+        if lead <= 0 or not self.decision:
+            return f"{chosen}; draft {self.against} is as near, and the first of equals is taken"
+        return f"{chosen} over draft {self.against} {because(self.decision, lead)}"
+
     def as_record(self) -> dict[str, Any]:
         """Return everything as what JSON can hold."""
-        return {**asdict(self), "flags": list(map(str, self.flags))}
+        return {"verdict": self.verdict, **asdict(self), "flags": list(map(str, self.flags))}
 
 
 def explain(
@@ -176,7 +207,7 @@ def shares(distance: Distance, *, prior: Rows, current: Rows) -> Shares | None:
     return Shares(tuple(parts[: len(prior)]), tuple(parts[len(prior) :]))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Explainer:
     """What the explanations of a batch of queries rest on; made by `explainer_of`."""
 
@@ -186,6 +217,7 @@ class Explainer:
     bank: TransitionBank | None = None
     neighbours: int = NEIGHBOURS
     bank_text: bool = True
+    scorer: Scorer | None = None  # None: nothing is known but the distances
 
     def explain(self, number: int, selection: Selection, draft: int | None) -> Explanation:
         """Put together what is known of one query of the batch, and of one of its drafts."""
@@ -197,6 +229,8 @@ class Explainer:
         ranked = sorted(range(len(totals)), key=lambda j: (lacks[j], totals[j]))  # as they would be chosen
         others = [j for j in ranked if j != best and not lacks[j]]
         warnings = () if draft is None else query_flags(query, draft)
+        against = draft if draft not in (None, best) else next(iter(others), None)
+        against = None if best is None else against
         return Explanation(
             id=query.id,
             draft=draft,
@@ -205,39 +239,75 @@ class Explainer:
             runner_up=others[0] if others and best is not None else None,
             margin=selection.margin,
             behind=None if draft is None or best is None else totals[draft] - totals[best],
+            against=against,
+            decision=() if against is None else self._decision(selection, against),
             tied=selection.tied,
             abstained=selection.abstained,
             flags=(*selection.flags, *warnings),
             drafts=tuple(_draft_distances(selection, j) for j in ranked),
-            sections={} if draft is None else dict(self._sections(place, selection, draft)),
+            sections={} if draft is None else dict(self._sections(number, selection, draft)),
             distance=self.distance,
+            parts_add_up=parts_add_up(self.scorer),
+            cited=cited_by(self.scorer),
             signature=selection.signature,
             aligned_by=self.aligned_by,
         )
 
     def _sections(
-        self, place: int, selection: Selection, draft: int
+        self, number: int, selection: Selection, draft: int
     ) -> Iterator[tuple[Section, SectionExplanation]]:
         """Yield each section that the prior or the draft has."""
+        place = self.batch.places[number][-1]
         row = self.batch.rows(place)[draft]
+        kinds = self.kinds(selection)
         for name in SECTIONS:
             prior = self.batch.prior_sets[name].as_written(place)
             current = self.batch.draft_sets[name].as_written(row)
             part = selection.sections.get(name)
             compared = part if part is not None and part.compared[draft] else None
-            near = () if compared is None else compared.nearest[draft][: self.neighbours]
+            near = () if compared is None else self.near(number, selection, name, draft)[: self.neighbours]
+            alignment = align_rows(self.batch.table, prior, current)
             if len(prior) or len(current):
                 yield (
                     name,
                     SectionExplanation(
                         prior=self.batch.priors[place][name],
                         current=self.batch.drafts[row][name],
-                        alignment=_aligned(self.batch.table, prior, current),
+                        alignment=alignment,
                         shares=self._shares(prior, current),
                         distance=None if compared is None else compared.distances[draft],
                         nearest=tuple(self.training_change(found, name) for found in near),
+                        evidence=Evidence()
+                        if compared is None
+                        else evidence_of(
+                            self.batch, name, row, kinds=kinds, scorer=self.scorer, alignment=alignment
+                        ),
                     ),
                 )
+
+    def near(self, number: int, selection: Selection, section: Section, draft: int) -> tuple[Neighbour, ...]:
+        """Return the training transitions that a draft of one query is explained by."""
+        if not self._next_visits:
+            return selection.sections[section].nearest[draft]
+        return self._next_visits[section][self.batch.rows(self.batch.places[number][-1])[draft]]
+
+    def kinds(self, selection: Selection) -> frozenset[str]:
+        """Return what the distances of a selection are made of."""
+        if self.scorer is None:
+            return frozenset()
+        parts = (part for own in selection.sections.values() for part in own.parts)
+        return frozenset(map(kind_of, parts if parts_add_up(self.scorer) else [self.scorer.name]))
+
+    @cached_property
+    def _next_visits(self) -> Mapping[Section, tuple[tuple[Neighbour, ...], ...]]:
+        """Return what came next for similar priors, where the scorer weighs it among other things."""
+        looked_up = getattr(self.scorer, "next_visits", None)
+        return {} if looked_up is None else {name: looked_up(self.batch, name) for name in SECTIONS}
+
+    def _decision(self, selection: Selection, against: int) -> tuple[PartShare, ...]:
+        """Share out the pick's lead over a draft."""
+        name = "distance" if self.scorer is None else self.scorer.name
+        return decision(selection, against, name, parts_add_up=parts_add_up(self.scorer))
 
     def _shares(self, prior: Ids, current: Ids) -> Shares | None:
         """Share a transition out, in the order of the reports; it is worked out in canonical order."""
@@ -260,12 +330,12 @@ class Explainer:
     def training_change(self, found: Neighbour, section: Section, *, aligned: bool = True) -> TrainingChange:
         """Return a training transition with its sentences, if these are known and may be shown."""
         if not self.bank_text or self.bank is None:
-            return TrainingChange(found.id, found.distance)
+            return TrainingChange(found.id, found.distance, prior_distance=found.prior_distance)
         table, pairs = self.bank.table, self.bank.pairs[section]
         prior, current = pairs.prior.as_written(found.row), pairs.current.as_written(found.row)
         before, after = (tuple(table.sentences[number] for number in side) for side in (prior, current))
-        alignment = _aligned(table, prior, current) if aligned else ()
-        return TrainingChange(found.id, found.distance, before, after, alignment)
+        alignment = align_rows(table, prior, current) if aligned else ()
+        return TrainingChange(found.id, found.distance, before, after, alignment, found.prior_distance)
 
 
 def explainer_of(
@@ -279,6 +349,7 @@ def explainer_of(
         selector.bank,
         neighbours,
         bank_text,
+        selector.scorer,
     )
 
 
@@ -286,6 +357,19 @@ def transition_distance(selector: Selector) -> str:
     """Return the set distance whose transitions a selector compares; empty if it compares none."""
     name = getattr(selector.scorer, "distance", "")
     return name if name in DISTANCES else ""
+
+
+def parts_add_up(scorer: Scorer | None) -> bool:
+    """Say whether a scorer's distance is the sum of its parts."""
+    return getattr(scorer, "parts_add_up", False)
+
+
+def cited_by(scorer: Scorer | None) -> str:
+    """Say what the training transitions beside a scorer's drafts are; empty if there are none."""
+    if scorer is None:
+        return ""
+    kind = "next-visit" if hasattr(scorer, "next_visits") else kind_of(scorer.name)
+    return CITED.get(kind, "" if kind in SELECTORS else CITED_OTHERWISE)
 
 
 def _draft_distances(selection: Selection, draft: int) -> DraftDistances:
@@ -302,9 +386,3 @@ def _draft_distances(selection: Selection, draft: int) -> DraftDistances:
             if found.parts
         },
     )
-
-
-def _aligned(table: SentenceTable, prior: Ids, current: Ids) -> tuple[Aligned, ...]:
-    """Align two lists of rows of one table."""
-    texts = ([table.sentences[row] for row in side] for side in (prior, current))
-    return align(*texts, prior_vectors=table.vectors[prior], current_vectors=table.vectors[current])

@@ -5,9 +5,10 @@ from dataclasses import replace
 from textwrap import wrap
 
 from tabon.explain.alignment import Aligned, Kind
+from tabon.explain.evidence import evidence_lines
 from tabon.explain.explanation import DraftDistances, Explanation, SectionExplanation, TrainingChange
 from tabon.explain.flags import Flag
-from tabon.method.selection import ABSTENTIONS, Note
+from tabon.method.selection import Note
 
 WIDTH = 80
 RESEARCH_USE = "Research use only; not a medical device."
@@ -47,19 +48,6 @@ def plain(text: str) -> str:
     'Clear.?[2J'
     """
     return "".join(sign if sign.isprintable() else "?" for sign in text)
-
-
-def verdict(explanation: Explanation) -> str:
-    """Say in one sentence which draft was chosen, by how much, or why none was."""
-    if explanation.selected is None:
-        reason = explanation.abstained
-        return "no draft was chosen" + (f": {ABSTENTIONS.get(reason, reason)}" if reason else "")
-    chosen = f"draft {explanation.selected} of {explanation.num_candidates} was chosen"
-    if explanation.runner_up is None or explanation.margin is None:
-        return f"{chosen}; there was no other to choose"
-    if explanation.tied:
-        return f"{chosen}; draft {explanation.runner_up} is as near, and the first of equals is taken"
-    return f"{chosen}, {explanation.margin:.4f} nearer than draft {explanation.runner_up}"
 
 
 def flag_lines(flags: Iterable[Note | Flag]) -> tuple[str, ...]:
@@ -116,16 +104,29 @@ def number(value: float | None) -> str:
 
 def _lines(explanation: Explanation) -> Iterator[str]:
     """Yield the lines of an explanation."""
-    yield from _wrapped(f"{plain(explanation.id)}: {verdict(explanation)}", "")
+    yield from _wrapped(f"{plain(explanation.id)}: {explanation.verdict}", "")
     if explanation.draft not in (None, explanation.selected):
         behind = "" if explanation.behind is None else f", {explanation.behind:.4f} behind the chosen one"
         yield from _wrapped(f"explained here: draft {explanation.draft}{behind}", "  ")
     for line in flag_lines(explanation.flags):
         yield from _wrapped(plain(line), "  ! ")
+    if explanation.decision:
+        yield from ("", *_decision(explanation))
     if explanation.drafts:
         yield from ("", "Distances, lower is better", *_drafts(explanation))
     for name, section in explanation.sections.items():
         yield from ("", *_section(name, section, explanation))
+
+
+def _decision(explanation: Explanation) -> Iterator[str]:
+    """Yield the table of what decided; parts without a say are left out."""
+    yield f"What decided, draft {explanation.selected} against draft {explanation.against}"
+    rows = [
+        (f"{each.section} {plain(each.part)}", f"{each.adds:+.4f}", percent(each.share) or "-")
+        for each in explanation.decision
+        if percent(each.share) != "0%"
+    ]
+    yield from _table(("part", "adds", "share"), rows)
 
 
 def _drafts(explanation: Explanation) -> Iterator[str]:
@@ -146,7 +147,8 @@ def _drafts(explanation: Explanation) -> Iterator[str]:
     for name in drafts[0].parts:
         parts = list(drafts[0].parts[name])
         values = [(_name(explanation, draft), *map(number, draft.parts[name].values())) for draft in drafts]
-        yield from ("", f"Parts of the {name} distance", *_table(("draft", *map(plain, parts)), values))
+        heading = "Parts of" if explanation.parts_add_up else "Measured beside"
+        yield from ("", f"{heading} the {name} distance", *_table(("draft", *map(plain, parts)), values))
 
 
 def _name(explanation: Explanation, draft: DraftDistances) -> str:
@@ -181,10 +183,14 @@ def _section(name: str, section: SectionExplanation, explanation: Explanation) -
         yield f"  {why}"
     for pair in section.alignment:
         yield from _pair(pair, section)
+    for place, line in enumerate(evidence_lines(section.evidence, section.current)):
+        yield from ([] if place else ["", "  What speaks for and against it"])
+        yield from _wrapped(plain(line), "  . ")
     if section.nearest:
-        yield from ("", "  Nearest changes in training reports")
+        yield from ("", f"  {explanation.cited}")
     for place, change in enumerate(section.nearest, start=1):
-        yield from _wrapped(f"{plain(change.id)}, distance {change.distance:.4f}", f"  {place}. ")
+        looked_up = "" if change.prior_distance is None else f"prior {change.prior_distance:.4f} away, "
+        yield from _wrapped(f"{plain(change.id)}, {looked_up}distance {change.distance:.4f}", f"  {place}. ")
         for mark, text in changed_sentences(change):
             yield from _wrapped(plain(text), f"     {mark:<3} ")
 

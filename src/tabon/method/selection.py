@@ -57,6 +57,7 @@ class Neighbour:
     row: int  # of the bank
     distance: float
     provenance: Sequence[Mapping[str, Any]] = field(repr=False, compare=False)  # of the bank
+    prior_distance: float | None = None  # of its prior to the query's, if it was looked up by that
 
     @property
     def id(self) -> str:

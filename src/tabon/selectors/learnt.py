@@ -31,6 +31,7 @@ class Learnt:
 
     needs_prior = True
     uses_prior = True
+    parts_add_up = True
 
     @property
     def name(self) -> str:

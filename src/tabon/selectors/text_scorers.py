@@ -197,9 +197,15 @@ class NextVisit(TextScorer):
             distances[rows] = aggregate_distances(measured, "knn")
             nearest[rows] = measured.min(axis=1)
             priors[rows] = aggregate_distances(found.distances, "knn")[query]
-            for row, transitions, values in zip(rows.tolist(), next_rows, measured, strict=True):
+            looked_up = zip(rows.tolist(), next_rows, measured, found.distances[query], strict=True)
+            for row, transitions, values, apart in looked_up:
                 cited[row] = tuple(  # nearest first, ties by bank row
-                    Neighbour(int(transitions[place]), float(values[place]), self.bank.provenance)
+                    Neighbour(
+                        int(transitions[place]),
+                        float(values[place]),
+                        self.bank.provenance,
+                        float(apart[place]),
+                    )
                     for place in np.lexsort((transitions, values))
                 )
         return Scores(distances, {"nearest-next": nearest, "prior-distance": priors}, tuple(cited))

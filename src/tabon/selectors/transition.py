@@ -74,6 +74,7 @@ class Nearest:
         distances = np.full(len(batch.drafts), np.nan)
         nearest: list[tuple[Neighbour, ...]] = [()] * len(batch.drafts)
         k = min(self.num_neighbours, len(section))
+        unchanged = frozenset(rows[moves.zero].tolist()) if k else frozenset()
         if k and len(rows):
             found = bank_neighbours(moves, section, k, self.zero)
             distances[rows] = aggregate_distances(found.distances, self.aggregate)
@@ -81,12 +82,15 @@ class Nearest:
                 rows.tolist(), found.rows.tolist(), found.distances.tolist(), strict=True
             ):
                 pairs = zip(near, far, strict=True)
-                nearest[draft] = tuple(Neighbour(row, value, self.bank.provenance) for row, value in pairs)
+                if draft not in unchanged:  # what does not change is near to no change
+                    nearest[draft] = tuple(
+                        Neighbour(row, value, self.bank.provenance) for row, value in pairs
+                    )
         return Scores(
             distances,
             nearest=tuple(nearest),
             worst=WORST,
-            unchanged=frozenset(rows[moves.zero].tolist()) if k else frozenset(),
+            unchanged=unchanged,
             bank_is_empty=k == 0,
         )
 

@@ -89,12 +89,21 @@ def centred(values: Array, owner: NDArray[np.int64]) -> Array:
     return values - means
 
 
-def one_scale(weights: Array, parts: Array, owner: NDArray[np.int64]) -> Array:
-    """Divide weights so that the drafts of a query differ by 1 on average: sections then weigh alike."""
+def one_scale(weights: Array, parts: Array, owner: NDArray[np.int64], *, like: Array) -> Array:
+    """Let the drafts of a query differ as they do under other weights: a section keeps its say.
+
+    Args:
+        weights: what is scaled.
+        parts: (drafts, parts); rows with NaN are left out.
+        owner: the query of each draft.
+        like: the other weights; where they are 0, drafts differ by 1 on average.
+    """
     known = ~np.isnan(parts).any(axis=1)
-    told = centred(parts[known], owner[known]) @ weights
-    size = float(np.sqrt((told**2).mean())) if len(told) else 0.0
-    return weights / size if size > 0 else weights
+    columns = centred(parts[known], owner[known])
+    found, wanted = (
+        float(np.sqrt(((columns @ each) ** 2).sum() / max(len(columns), 1))) for each in (weights, like)
+    )
+    return weights * ((wanted or 1.0) / found) if found > 0 else weights
 
 
 def write_weights(path: Path, fitted: FittedWeights) -> None:

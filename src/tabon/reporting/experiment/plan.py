@@ -22,6 +22,7 @@ from tabon.generation.runner import read_price
 from tabon.method.distances import DISTANCES
 from tabon.method.nearest import AGGREGATES, ZERO_POLICIES
 from tabon.metrics import METRICS
+from tabon.selectors import SELECTORS
 from tabon.text.records import MAX_DRAFTS
 
 FILE = "experiment.toml"
@@ -105,20 +106,25 @@ class DraftPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionPlan:
-    """The methods: every distance with every aggregation."""
+    """The methods: every distance with every aggregation, and selectors beside them."""
 
     encoder: str = "minilm"
     distances: tuple[str, ...] = tuple(DISTANCES)
     aggregates: tuple[str, ...] = AGGREGATES
     neighbours: int = 10
     zero: str = "neutral"
+    selectors: tuple[str, ...] = ()  # as `tabon select --selector` takes them
 
     def __post_init__(self) -> None:
-        """Refuse methods that there are not."""
+        """Refuse methods that there are not; variants of selectors are tried before drafts are paid for."""
         _check_names("distance", tuple(DISTANCES), self.distances)
         _check_names("aggregation", AGGREGATES, self.aggregates)
         _check_range("neighbours", self.neighbours, 1)
         check_name("zero policy", ZERO_POLICIES, self.zero)
+        for name in self.selectors:
+            check_name("selector", tuple(SELECTORS), name.partition(":")[0])
+        if len(set(self.selectors)) < len(self.selectors):
+            raise BadInputError("the list of selectors names one twice; name each once")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

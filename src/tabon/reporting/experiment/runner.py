@@ -6,6 +6,7 @@ same inputs, so a run that was stopped goes on where it was.
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -25,6 +26,7 @@ from tabon.method.sentence_sets import Progress
 from tabon.reporting.experiment.evaluation import judge, metrics_of
 from tabon.reporting.experiment.plan import Experiment, RunPlan
 from tabon.selectors import Selector
+from tabon.selectors.scorer import load_scorer
 from tabon.text.records import Query, read_queries, read_transitions, whole_query
 
 RESULTS = "results.json"
@@ -102,10 +104,10 @@ class Reproduction:
         selection, runs = experiment.selection, len(experiment.runs)
         simulated = bool(experiment.cohort.patients)
         curves = len(selection.distances) if experiment.report.neighbours else 0
-        methods = len(selection.distances) * len(selection.aggregates)
+        each = simulated + len(self._methods) + curves
         self.steps = Steps(
             out,
-            total=2 + simulated + runs * (simulated + methods + curves),  # the bank and the results too
+            total=2 + simulated + runs * each,  # the bank and the results too
             on_progress=dependencies.on_progress,
         )
 
@@ -195,9 +197,8 @@ class Reproduction:
             self.steps.make(path, inputs, lambda: write_lines(path, named))
         elif self.dependencies.write_drafts is not None:
             if not path.exists():
-                plan = self.experiment.selection  # what no method can work with is refused before paying
-                for distance, aggregate in product(plan.distances, plan.aggregates):
-                    self.selector(distance, aggregate, plan.neighbours)
+                for name in self._methods:  # what no method can work with is refused before paying
+                    self._method(name)
             self.dependencies.on_progress(f"drafts of {run.name}")
             self.dependencies.write_drafts(run, path)  # its journal knows what is missing
         if not path.exists():
@@ -211,8 +212,22 @@ class Reproduction:
             found = read_queries(lines)
             return [whole_query(query, name=str(self.queries(run))) for query in found]
 
-    def selector(self, distance: str, aggregate: str, neighbours: int) -> Selector:
+    @cached_property
+    def _methods(self) -> tuple[str, ...]:
+        """Return every method as the tables call it: the paper's grid, then the selectors beside it."""
+        plan = self.experiment.selection
+        return (*map("/".join, product(plan.distances, plan.aggregates)), *plan.selectors)
+
+    def _method(self, name: str) -> Selector:
         """Return one of the methods."""
+        plan = self.experiment.selection
+        if name in plan.selectors:
+            return Selector(self.bank, name, encoder=self.encoder, store=self.dependencies.store)
+        distance, aggregate = name.split("/")
+        return self._transition(distance, aggregate, plan.neighbours)
+
+    def _transition(self, distance: str, aggregate: str, neighbours: int) -> Selector:
+        """Return one of the paper's methods."""
         return Selector(
             self.bank,
             distance=distance,
@@ -225,18 +240,17 @@ class Reproduction:
 
     def _make_selections(self, run: RunPlan) -> dict[str, Path]:
         """Select with every method; return each method's file."""
-        plan, made = self.experiment.selection, {}
-        for distance, aggregate in product(plan.distances, plan.aggregates):
-            path = self.queries(run).with_name(f"{distance}-{aggregate}.jsonl")
+        made = {}
+        for name in self._methods:
+            path = self.queries(run).with_name(f"{re.sub(r'[^A-Za-z0-9.]+', '-', name)}.jsonl")
 
-            def choose(path: Path = path, distance: str = distance, aggregate: str = aggregate) -> None:
+            def choose(path: Path = path, name: str = name) -> None:
                 queries = self.read_queries(run)
-                selections = self.selector(distance, aggregate, plan.neighbours).select_many(queries)
-                pairs = zip(queries, selections, strict=True)
+                pairs = zip(queries, self._method(name).select_many(queries), strict=True)
                 write_lines(path, (selection.as_record(query.id) for query, selection in pairs))
 
-            self.steps.make(path, self._selection_inputs(run, distance, aggregate), choose)
-            made[f"{distance}/{aggregate}"] = path
+            self.steps.make(path, self._selection_inputs(run, name), choose)
+            made[name] = path
         return made
 
     def _make_neighbour_picks(self, run: RunPlan) -> dict[str, Path]:
@@ -247,18 +261,19 @@ class Reproduction:
             path = self.queries(run).with_name(f"neighbours-{distance}.jsonl")
 
             def choose(path: Path = path, distance: str = distance) -> None:
-                selector = self.selector(distance, "knn", max(counts))
+                selector = self._transition(distance, "knn", max(counts))
                 write_lines(path, picks_by_neighbours(selector, self.read_queries(run), counts))
 
-            self.steps.make(path, [self._selection_inputs(run, distance, "knn"), counts], choose)
+            self.steps.make(path, [self._selection_inputs(run, f"{distance}/knn"), counts], choose)
             made[distance] = path
         return made
 
-    def _selection_inputs(self, run: RunPlan, distance: str, aggregate: str) -> list[Any]:
+    def _selection_inputs(self, run: RunPlan, name: str) -> list[Any]:
         """Return what changes a run's selections."""
-        plan = self.experiment.selection
-        digest = file_digest(self.queries(run))
-        return [digest, self.bank.sha256, distance, aggregate, plan.neighbours, plan.zero]
+        plan, made_from = self.experiment.selection, [file_digest(self.queries(run)), self.bank.sha256]
+        if name in plan.selectors:
+            return [*made_from, name, dict(load_scorer(name, self.bank).settings)]
+        return [*made_from, *name.split("/"), plan.neighbours, plan.zero]
 
 
 def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:

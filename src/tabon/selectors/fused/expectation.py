@@ -26,6 +26,18 @@ Odds = NDArray[np.float64]  # log-odds, probabilities or counts of things
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """Something that a report may hold, how likely that is, and whether a draft holds it."""
+
+    name: str
+    probability: float
+    held: bool
+
+
+Expectations = tuple[Expectation, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Habits:
     """Log-odds that a training report holds each thing, what a draft's word adds to them, and the spread."""
@@ -63,9 +75,13 @@ class Habits:
             unexpected: how many more things each draft holds that are never expected.
             votes: how much a draft's word counts.
         """
-        said, count = votes * drafts.sum(axis=0, keepdims=True), np.array([votes * len(drafts)])
-        chances = self.expected(prior, np.array([trust]), said, count)
+        chances = self.chances(drafts, prior, trust, votes)
         return expected_distances(drafts, chances, unexpected) / self.spread
+
+    def chances(self, drafts: Held, prior: Held, trust: float, votes: float = 1.0) -> Odds:
+        """Return the probability of each thing for one query, (1, things); see `distances`."""
+        said, count = votes * drafts.sum(axis=0, keepdims=True), np.array([votes * len(drafts)])
+        return self.expected(prior, np.array([trust]), said, count)
 
 
 def habits(prior: Held, current: Held, *, found: float | Odds, imagined: float | Odds) -> Habits:

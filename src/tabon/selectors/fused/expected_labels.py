@@ -8,16 +8,23 @@ from typing import Final
 import numpy as np
 
 from tabon.method.bank import TransitionBank
-from tabon.selectors.fused.expectation import Habits, Held, Odds, asked, habits, remembered
+from tabon.selectors.fused.expectation import (
+    Expectation,
+    Expectations,
+    Habits,
+    Held,
+    asked,
+    habits,
+    remembered,
+)
 from tabon.selectors.fused.typical import sample_rows
 from tabon.selectors.scorer import Batch, Distances
 from tabon.text.observations import NO_FINDING, NOT_A_FINDING, OBSERVATIONS, label_text
 from tabon.text.reports import SECTIONS, Section
 
-NAME: Final = "expected-labels"
 TRANSITIONS: Final = 1024  # training transitions that stand for all
 FOUND, IMAGINED = 0.7, 0.1  # how often a draft names what is there, and what is not
-PRIOR_COUNTS: Final = 2.0  # what the prior says weighs this much against one draft's word
+PRIOR_COUNTS: Final = 2.0  # how much more than its odds the prior says
 
 _SICK = np.array([name not in NOT_A_FINDING for name in OBSERVATIONS])
 _NOTHING = OBSERVATIONS.index(NO_FINDING)
@@ -47,24 +54,27 @@ class ExpectedLabels:
 
     bank: TransitionBank
 
-    name = NAME
+    def distances(self, batch: Batch, section: Section) -> tuple[Distances, Distances]:
+        """Return each draft's distance to what the prior lets expect, and to what the drafts say.
 
-    def distances(self, batch: Batch, section: Section, trust: Odds, votes: Odds) -> Distances:
-        """Return each draft's distance; NaN where it lacks the section.
-
-        Args:
-            batch: the queries.
-            section: whose drafts are looked at.
-            trust: how much each query's prior counts, (queries,).
-            votes: how much the word of each query's drafts counts, (queries,).
+        NaN where a draft lacks the section. Without a prior, the first is to what reports hold at all.
         """
-        distances = np.full(len(batch.drafts), np.nan)
+        by_prior, by_drafts = np.full((2, len(batch.drafts)), np.nan)
         for query, rows in asked(batch, section):
             drafts, prior = held(_all(batch.drafts[row]) for row in rows), held([_all(batch.priors[query])])
             known = prior.any()  # a report with a sentence holds something, if only "No Finding"
-            counts = PRIOR_COUNTS * trust[query] if known else 0.0
-            distances[rows] = self._habits.distances(drafts, prior, counts, votes=votes[query])
-        return distances
+            by_prior[rows] = self._habits.distances(drafts, prior, PRIOR_COUNTS * known, votes=0.0)
+            by_drafts[rows] = self._habits.distances(drafts, prior, 0.0)
+        return by_prior, by_drafts
+
+    def expected(self, batch: Batch, section: Section, row: int) -> Expectations:
+        """Return how likely prior and drafts make each observation, and whether a draft holds it."""
+        query = int(batch.owner[row])
+        rows = [each for each in batch.rows(query) if batch.drafts[each][section]]
+        drafts, prior = held(_all(batch.drafts[each]) for each in rows), held([_all(batch.priors[query])])
+        chances = self._habits.chances(drafts, prior, PRIOR_COUNTS * prior.any())[0].tolist()
+        own = held([_all(batch.drafts[row])])[0].tolist()
+        return tuple(Expectation(*each) for each in zip(OBSERVATIONS, chances, own, strict=True))
 
     @cached_property
     def _habits(self) -> Habits:

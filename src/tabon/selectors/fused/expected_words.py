@@ -15,15 +15,26 @@ from typing import Final
 import numpy as np
 
 from tabon.method.bank import TransitionBank
-from tabon.selectors.fused.expectation import Habits, Held, Odds, asked, habits, how_often, remembered
+from tabon.selectors.fused.expectation import (
+    Expectation,
+    Expectations,
+    Habits,
+    Held,
+    Odds,
+    asked,
+    habits,
+    how_often,
+    remembered,
+)
 from tabon.selectors.fused.typical import sample_rows
 from tabon.selectors.scorer import Batch, Distances
 from tabon.text.reports import SECTIONS, Section
 
-NAME: Final = "expected-words"
 FAITHFUL: Final = 0.5  # how often a draft's word is the report's own
 KNOWN: Final = 3  # training reports that make a word known
 TRANSITIONS: Final = 4096  # training transitions that stand for all
+LIKELY: Final = 0.5  # probability of a word that is shown,
+SHOWN: Final = 6  # and how many of them are, the rarest first
 Words = frozenset[str]
 
 _WORD = re.compile(r"[a-z0-9]+")
@@ -62,23 +73,40 @@ class ExpectedWords:
 
     bank: TransitionBank
 
-    name = NAME
+    def distances(self, batch: Batch, section: Section) -> tuple[Distances, Distances]:
+        """Return each draft's distance to what the prior lets expect, and to what the drafts say.
 
-    def distances(self, batch: Batch, section: Section, trust: Odds) -> Distances:
-        """Return each draft's distance; NaN where it lacks the section.
-
-        Args:
-            batch: the queries.
-            section: whose drafts are looked at.
-            trust: how much each query's prior counts, (queries,).
+        NaN where a draft lacks the section. Without a prior, the first is to what reports hold at all.
         """
-        known, distances = self._vocabularies[section], np.full(len(batch.drafts), np.nan)
+        known, (by_prior, by_drafts) = self._vocabularies[section], np.full((2, len(batch.drafts)), np.nan)
         for query, rows in asked(batch, section):
             drafts, unexpected = known.held([words_of(batch.drafts[row][section]) for row in rows])
-            prior = words_of(batch.priors[query][section])
-            counts = trust[query] if prior else 0.0
-            distances[rows] = known.habits.distances(drafts, known.held([prior])[0], counts, unexpected)
-        return distances
+            words = words_of(batch.priors[query][section])
+            prior, counts = known.held([words])[0], 1.0 if words else 0.0
+            by_prior[rows] = known.habits.distances(drafts, prior, counts, unexpected, votes=0.0)
+            by_drafts[rows] = known.habits.distances(drafts, prior, 0.0, unexpected)
+        return by_prior, by_drafts
+
+    def expected(self, batch: Batch, section: Section, row: int) -> Expectations:
+        """Return the rarest words that prior and drafts make likely, and whether a draft has them."""
+        known, query = self._vocabularies[section], int(batch.owner[row])
+        rows = [each for each in batch.rows(query) if batch.drafts[each][section]]
+        said, prior = (
+            [words_of(batch.drafts[each][section]) for each in rows],
+            words_of(batch.priors[query][section]),
+        )
+        drafts, before = known.held(said)[0], known.held([prior])[0]
+        chances = known.habits.chances(drafts, before, 1.0 if prior else 0.0)[0]
+        rare = {
+            word: known.habits.ever[known.places[word]]
+            for word in prior.union(*said) & known.places.keys()
+            if chances[known.places[word]] >= LIKELY
+        }
+        own = words_of(batch.drafts[row][section])
+        return tuple(
+            Expectation(word, float(chances[known.places[word]]), word in own)
+            for word in sorted(rare, key=lambda word: (rare[word], word))[:SHOWN]
+        )
 
     @cached_property
     def _vocabularies(self) -> dict[Section, Vocabulary]:

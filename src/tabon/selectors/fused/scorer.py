@@ -2,29 +2,40 @@
 
 Every part is a distance in units of its spread over random pairs of training
 reports, so that parts can be added and weights mean the same on every data set.
-How much each counts is read off the bank and the query: how alike a patient's
-consecutive reports are, how far the drafts may be trusted where they agree, and
-how much of the prior they have told already. A part that a case does not have
-(no prior) is left out.
+How much each part counts is read off the query (`trust`). A part that a case
+does not have (no prior) is left out.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import fsum
 from pathlib import Path
-from types import MappingProxyType
 from weakref import ref
 
 import numpy as np
 
 from tabon.method.bank import TransitionBank
+from tabon.method.selection import Neighbour
 from tabon.method.sentence_sets import Ids
-from tabon.selectors.fused.agreement import Pool, alongside, groups, pools, vote_strength, vote_trust
-from tabon.selectors.fused.expected_labels import NAME as EXPECTED_LABELS
+from tabon.selectors.fused.agreement import Pool, alongside, groups, mean, pools
+from tabon.selectors.fused.expectation import Expectations
 from tabon.selectors.fused.expected_labels import ExpectedLabels
-from tabon.selectors.fused.expected_words import NAME as EXPECTED_WORDS
 from tabon.selectors.fused.expected_words import ExpectedWords
+from tabon.selectors.fused.trust import (
+    CONSENSUS,
+    EVERY,
+    LABELS_DRAFTS,
+    LABELS_PRIOR,
+    NEXT,
+    PARTS,
+    PRIOR_MEANING,
+    PRIOR_WORDS,
+    WORDS_DRAFTS,
+    WORDS_PRIOR,
+    Trust,
+    number_of_drafts,
+    trust,
+)
 from tabon.selectors.fused.typical import Typical, prior_strength, random_pairs, spread
 from tabon.selectors.scorer import Batch, Distances, Scores
 from tabon.selectors.similarity import TextDistance, load_distance
@@ -34,30 +45,15 @@ from tabon.text.observations import LABELLER
 from tabon.text.reports import SECTIONS, Section
 
 WORDS, MEANING = "rouge-l-f", "chamfer"
-AGREED, NEXT = f"consensus:{WORDS}", f"next-visit:{WORDS}"
-PRIOR = f"nearest-prior:{MEANING}"
-PARTS = (AGREED, NEXT, PRIOR, EXPECTED_LABELS, EXPECTED_WORDS)
-DOUBT = EXPECTED_LABELS  # the part whose level tells how sure one may be, not only which draft is nearer
-Weights = Mapping[Section, Mapping[str, float]]
-
-# Chosen on development data alone: docs/decisions/fused.md
-TRAINING_FREE: Mapping[str, float] = MappingProxyType(
-    {AGREED: 1.1, NEXT: 2.1, PRIOR: 3.5, EXPECTED_LABELS: 8.0, EXPECTED_WORDS: 1.7}
-)  # the prior's: times its strength
-SECTION_COUNTS: Mapping[Section, float] = MappingProxyType({"findings": 1.0, "impression": 2.5})
-RETOLD = 0.9  # how much less everything counts where the drafts retell the prior,
-NEWS = 1.5  # and how much more what came next elsewhere
+DOUBT = (LABELS_PRIOR, LABELS_DRAFTS)  # parts whose level tells how sure one may be
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """What is known of one section of a batch before it is weighed; distances in spreads."""
+    """What is known of a batch: every part in spreads, and how far each query's parts are trusted."""
 
-    pools: list[Pool]
-    far: float  # two training reports from each other
-    agreed: Distances  # to the other drafts, had they not both copied the prior
-    after: Distances  # to what came next for similar priors; NaN without a prior
-    retold: Distances  # of each query: how far its drafts retell the prior, from 0 to 1
+    parts: Mapping[Section, Mapping[str, Distances]]  # NaN where a draft or a case has none
+    trusts: tuple[tuple[Trust, ...], ...]  # of each query
 
 
 @dataclass(frozen=True)
@@ -70,11 +66,12 @@ class Fused:
     name = "fused"
     needs_prior = False
     uses_prior = True
+    parts_add_up = True
 
     @property
     def settings(self) -> Mapping[str, str]:
         """Return the weights, and how texts are compared."""
-        named = self.fitted.named if self.fitted else "training-free-4"
+        named = self.fitted.named if self.fitted else "training-free-5"
         metric = self._distances[WORDS].settings["metric"]
         return {"weights": named, "metric": metric, "labeller": LABELLER}
 
@@ -83,88 +80,108 @@ class Fused:
         """Return whom the weights were fitted on."""
         return frozenset(self.fitted.trained_on if self.fitted else ())
 
-    @cached_property
-    def weights(self) -> Weights:
-        """Return what each part weighs in each section."""
-        weights = {}
-        for section in SECTIONS:
-            fitted = self.fitted
-            own = fitted.weights[section] if fitted else training_free(self.strength(section))
-            weights[section] = {name: SECTION_COUNTS[section] * weight for name, weight in own.items()}
-        return weights
-
-    def strength(self, section: Section) -> float:
-        """Return by how many spreads a patient's consecutive reports are nearer than any two reports."""
-        words = self._distances[WORDS]
-        return prior_strength(self.bank, words, section) / self._spreads[section][WORDS]
-
     def score(self, batch: Batch, section: Section) -> Scores:
         """Return each draft's distance and what each part adds to it.
 
         The expected observations count as they are: how much is in doubt. The others count above the
         least of the query's drafts, since how far all drafts are says more of the case than of doubt.
         """
-        weighed = {
-            name: self.weights[section][name] * values
-            for name, values in self.measured(batch, section).items()
-        }
+        times = self.fitted.weights[section] if self.fitted else dict.fromkeys(PARTS, 1.0)
         added = {
-            name: np.nan_to_num(values if name == DOUBT else above_least(values, batch.owner))
-            for name, values in weighed.items()
+            name: np.nan_to_num(
+                times[name] * values if name in DOUBT else above_least(times[name] * values, batch.owner)
+            )
+            for name, values in self.measured(batch, section).items()
         }
         distances: Distances = np.sum(list(added.values()), axis=0)
         distances[~batch.has_draft(section)] = np.nan
         return Scores(distances, added)
 
     def measured(self, batch: Batch, section: Section) -> dict[str, Distances]:
-        """Return every part in units of its spread, as far as it counts; NaN where a case has none."""
-        evidence = self._evidence(batch)
-        votes = np.array([self._votes(evidence, query) for query in range(len(batch.queries))]).reshape(-1, 2)
-        own, owner, (trust, strength) = evidence[section], batch.owner, votes.T
-        fresh, (labels, words) = 1.0 - RETOLD * own.retold, self._expected
-        counted = (trust * strength * fresh)[owner]
-        meant = NearestPrior(self._distances[MEANING]).score(batch, section).distances
-        lift = meant - self._typical.score(batch, section).distances  # less its likeness to all reports
-        return {
-            AGREED: counted * own.agreed,
-            NEXT: (1.0 + NEWS * own.retold)[owner] * own.after,
-            PRIOR: fresh[owner] * lift / self._spreads[section][MEANING],
-            EXPECTED_LABELS: fresh[owner] * labels.distances(batch, section, fresh, trust),
-            EXPECTED_WORDS: counted * words.distances(batch, section, fresh),
-        }
+        """Return every part in spreads, times its trust; NaN where a case has none."""
+        evidence = self.evidence(batch)
+        weights = {name: np.zeros(len(batch.queries)) for name in PARTS}
+        for query, trusts in enumerate(evidence.trusts):
+            for each in trusts:
+                if each.section == section:
+                    weights[each.part][query] = each.weight
+        return {name: weights[name][batch.owner] * values for name, values in evidence.parts[section].items()}
 
-    def _votes(self, evidence: Mapping[Section, Evidence], query: int) -> tuple[float, float]:
-        """Return how far a query's drafts may be trusted where they agree, and how much that counts."""
-        both = [(part, part.pools[query]) for part in evidence.values()]
-        ranked = [(part.agreed[pool.rows], part.after[pool.rows]) for part, pool in both]
-        alike = alongside([pair for pair in ranked if not np.isnan(pair[1]).any()])
-        nearer = [
-            part.far - fsum(part.agreed[pool.rows]) / len(pool.rows)
-            for part, pool in both
-            if len(pool.rows) > 1
-        ]
-        return vote_trust(groups(pool for _, pool in both), alike), vote_strength(nearer)
-
-    def _evidence(self, batch: Batch) -> Mapping[Section, Evidence]:
-        """Return what is known of both sections; that of the last batch is remembered."""
+    def evidence(self, batch: Batch) -> Evidence:
+        """Measure every part and weigh them; that of the last batch is remembered."""
         for known, found in self._last:
             if known() is batch:
                 return found
-        found = {section: self._section_evidence(batch, section) for section in SECTIONS}
+        parts, drafts = {}, {}
+        for section in SECTIONS:
+            drafts[section] = pools(batch, section, self._distances[WORDS])
+            parts[section] = self._parts(batch, section, drafts[section])
+        found = Evidence(
+            parts,
+            tuple(
+                self._trust({section: drafts[section][query] for section in SECTIONS}, parts)
+                for query in range(len(batch.queries))
+            ),
+        )
         self._last[:] = [(ref(batch), found)]
         return found
 
-    def _section_evidence(self, batch: Batch, section: Section) -> Evidence:
-        """Compare the drafts with each other, the prior and what came next elsewhere."""
-        words, size, far = self._distances[WORDS], self._spreads[section][WORDS], self._far[section]
-        after = self._next.score(batch, section).distances / size
-        prior = NearestPrior(words).score(batch, section).distances
-        copied = np.maximum(1.0 - np.nan_to_num(prior, nan=far) / far, 0.0)
-        found, agreed = pools(batch, section, words), np.full(len(batch.drafts), np.nan)
-        for pool in found:
-            agreed[pool.rows] = pool.to_others(copied[pool.rows], far) / size
-        told = retold(after - prior / size, batch.owner, len(batch.queries))
-        return Evidence(found, far / size, agreed, after, told)
+    def _parts(self, batch: Batch, section: Section, drafts: list[Pool]) -> dict[str, Distances]:
+        """Measure every part of one section in units of its spread."""
+        words, meaning = (NearestPrior(self._distances[name]) for name in (WORDS, MEANING))
+        size, (labels, vocabulary) = self._spreads[section], self._expected
+        agreed = np.full(len(batch.drafts), np.nan)
+        for pool in drafts:
+            agreed[pool.rows] = pool.to_others()
+        lift = meaning.score(batch, section).distances - self._typical.score(batch, section).distances
+        labels_prior, labels_drafts = labels.distances(batch, section)
+        words_prior, words_drafts = vocabulary.distances(batch, section)
+        return {
+            CONSENSUS: agreed / size[WORDS],
+            NEXT: self._next.score(batch, section).distances / size[WORDS],
+            PRIOR_WORDS: words.score(batch, section).distances / size[WORDS],
+            PRIOR_MEANING: lift / size[MEANING],  # less its likeness to all reports
+            LABELS_PRIOR: labels_prior,
+            LABELS_DRAFTS: labels_drafts,
+            WORDS_PRIOR: words_prior,
+            WORDS_DRAFTS: words_drafts,
+        }
+
+    def _trust(
+        self, drafts: Mapping[Section, Pool], parts: Mapping[Section, Mapping[str, Distances]]
+    ) -> tuple[Trust, ...]:
+        """Read the signs off one query, and weigh the parts that it has."""
+        own = {
+            section: {name: parts[section][name][pool.rows] for name in PARTS}
+            for section, pool in drafts.items()
+        }
+        there = [(section, name) for section, name in EVERY if (~np.isnan(own[section][name])).any()]
+        return trust(self._signs(drafts, own), there, self.strengths) if there else ()
+
+    def _signs(
+        self, drafts: Mapping[Section, Pool], own: Mapping[Section, Mapping[str, Distances]]
+    ) -> dict[str, float]:
+        """Return the signs that a query has: `trust.SIGNS` says what they are."""
+        far = {section: self._far[section] / self._spreads[section][WORDS] for section in SECTIONS}
+        several = [section for section, pool in drafts.items() if len(pool.rows) > 1]
+        asked = [section for section in SECTIONS if known(own[section][PRIOR_WORDS])]
+        looked_up = [section for section in asked if known(own[section][NEXT])]
+        found: dict[str, float | None] = {
+            "groups": groups(drafts.values()),
+            "votes-next": alongside([(own[each][CONSENSUS], own[each][NEXT]) for each in looked_up]),
+            "votes-prior": alongside([(own[each][CONSENSUS], own[each][PRIOR_WORDS]) for each in asked]),
+            "drafts": number_of_drafts(max(len(pool.rows) for pool in drafts.values())),
+        }
+        if several:
+            found["nearer"] = mean([far[each] - mean(own[each][CONSENSUS]) for each in several])
+        if asked:
+            copied = (np.maximum(1.0 - own[each][PRIOR_WORDS] / far[each], 0.0) for each in asked)
+            found["copied"] = mean([mean(each) for each in copied])
+        if looked_up:
+            found["retold"] = mean(
+                [mean(own[each][NEXT]) - mean(own[each][PRIOR_WORDS]) for each in looked_up]
+            )
+        return {name: value for name, value in found.items() if value is not None}
 
     @cached_property
     def _distances(self) -> dict[str, TextDistance]:
@@ -175,6 +192,15 @@ class Fused:
     def _next(self) -> NextVisit:
         """Return what keeps the bank's priors at hand."""
         return NextVisit(self.bank, self._distances[WORDS])
+
+    def next_visits(self, batch: Batch, section: Section) -> tuple[tuple[Neighbour, ...], ...]:
+        """Return what came next for similar priors, for each draft: nearest to the draft first."""
+        return self._next.score(batch, section).nearest
+
+    def expected(self, batch: Batch, section: Section, row: int) -> tuple[Expectations, Expectations]:
+        """Return the observations and the words that a report like this should hold, for one draft."""
+        labels, words = self._expected
+        return labels.expected(batch, section, row), words.expected(batch, section, row)
 
     @cached_property
     def _typical(self) -> Typical:
@@ -187,9 +213,15 @@ class Fused:
         return ExpectedLabels(self.bank), ExpectedWords(self.bank)
 
     @cached_property
-    def _last(self) -> list[tuple[ref[Batch], Mapping[Section, Evidence]]]:
+    def _last(self) -> list[tuple[ref[Batch], Evidence]]:
         """Return where the evidence of the last batch is: both sections ask for it."""
         return []
+
+    @cached_property
+    def strengths(self) -> dict[Section, float]:
+        """Return by how many spreads a patient's consecutive reports are nearer than any two reports."""
+        words, sizes = self._distances[WORDS], self._spreads
+        return {each: prior_strength(self.bank, words, each) / sizes[each][WORDS] for each in SECTIONS}
 
     @cached_property
     def _far(self) -> dict[Section, float]:
@@ -201,19 +233,15 @@ class Fused:
     @cached_property
     def _spreads(self) -> dict[Section, dict[str, float]]:
         """Return the spread of each way of comparing, by section."""
-        known = self._distances.items()
+        ways = self._distances.items()
         return {
-            section: {name: spread(self.bank, each, section) for name, each in known} for section in SECTIONS
+            section: {name: spread(self.bank, each, section) for name, each in ways} for section in SECTIONS
         }
 
 
-def training_free(strength: float) -> dict[str, float]:
-    """Return the weights of a section that need no training, before sections are weighed.
-
-    >>> round(training_free(0.5)["nearest-prior:chamfer"], 3)
-    1.75
-    """
-    return {name: weight * (strength if name == PRIOR else 1.0) for name, weight in TRAINING_FREE.items()}
+def known(values: Distances) -> bool:
+    """Say whether there are values and none is missing."""
+    return bool(len(values)) and not np.isnan(values).any()
 
 
 def above_least(values: Distances, owner: Ids) -> Distances:
@@ -226,25 +254,6 @@ def above_least(values: Distances, owner: Ids) -> Distances:
     np.fmin.at(least, owner, values)
     above: Distances = values - least[owner]
     return above
-
-
-def retold(nearer: Distances, owner: Ids, queries: int) -> Distances:
-    """Return how far each query's drafts retell its prior, from 0 to 1, (queries,).
-
-    Args:
-        nearer: by how many spreads each draft is nearer to the prior than to what came next for like priors.
-        owner: the query of each draft.
-        queries: how many there are.
-
-    >>> retold(np.array([2.0, -1.0, -1.0, np.nan]), np.array([0, 0, 1, 2]), 3).round(2).tolist()
-    [0.5, 0.0, 0.0]
-    """
-    known = ~np.isnan(nearer)
-    order = np.lexsort((nearer[known], owner[known]))  # the order of the drafts has no say in the sums
-    owners, values = owner[known][order], nearer[known][order]
-    sums = np.bincount(owners, weights=values, minlength=queries)
-    means: Distances = sums / np.maximum(np.bincount(owners, minlength=queries), 1)
-    return np.clip(means, 0.0, 1.0)
 
 
 def load(bank: TransitionBank, variant: str) -> Fused:

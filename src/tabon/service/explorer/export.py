@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from tabon._internal.atomic_files import replacing
 from tabon.errors import BadInputError, TabonError
+from tabon.explain.evidence import evidence_lines
 from tabon.explain.flags import FLAG_KINDS
 from tabon.explain.text import flag_lines
 from tabon.service.explorer.studies import Note, Studies, Study, StudyDraft, StudyLine
@@ -40,6 +41,7 @@ SCRIPTS: Final = (  # joined in this order; the last one starts the page
     "alignment",
     "comparison",
     "panels",
+    "decision",
     "distances",
     "map",
     "study",
@@ -70,6 +72,8 @@ def overview_record(studies: Studies, lines: Sequence[StudyLine] | None = None) 
         "signature": studies.signature,
         "bank": {"transitions": len(bank), "patients": len(bank.patients), "sha256": bank.sha256},
         "score": None if score is None or all(line.scores is None for line in shown) else score.name,
+        "cited": studies.cited,
+        "parts_add_up": studies.parts_add_up,
         "flag_kinds": list(FLAG_KINDS),
         "map": {
             section: {
@@ -138,6 +142,21 @@ def _draft_record(draft: StudyDraft) -> Record:
         "sections": {} if distances is None else _numbers(distances.sections),
         "lacks": [] if distances is None else list(distances.lacks),
         "parts": {} if distances is None else {name: _numbers(own) for name, own in distances.parts.items()},
+        "verdict": draft.explanation.verdict,
+        "against": draft.explanation.against,
+        "decision": [
+            {
+                "section": one.section,
+                "part": one.part,
+                "adds": _number(one.adds),
+                "share": _number(one.share),
+            }
+            for one in draft.explanation.decision
+        ],
+        "evidence": {
+            name: list(evidence_lines(part.evidence, part.current))
+            for name, part in draft.explanation.sections.items()
+        },
         "report": _report_record(draft.report),
         "score": _number(draft.score),
         "flags": [asdict(flag) for flag in draft.flags],
@@ -160,6 +179,7 @@ def _draft_record(draft: StudyDraft) -> Record:
                 {
                     "id": one.id,
                     "distance": _number(one.distance),
+                    "prior_distance": _number(one.prior_distance),
                     "prior": list(one.prior),
                     "current": list(one.current),
                 }

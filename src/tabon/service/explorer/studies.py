@@ -22,7 +22,9 @@ from tabon.explain.explanation import (
     Explainer,
     Explanation,
     TrainingChange,
+    cited_by,
     explainer_of,
+    parts_add_up,
     transition_distance,
 )
 from tabon.explain.flags import Flag, query_flags
@@ -228,6 +230,16 @@ class Studies:
         return self._abstaining.signature
 
     @property
+    def cited(self) -> str:
+        """Say what the training transitions beside a draft are; empty if there are none."""
+        return cited_by(self._selector.scorer)
+
+    @property
+    def parts_add_up(self) -> bool:
+        """Say whether the parts of a distance add up to it."""
+        return parts_add_up(self._selector.scorer)
+
+    @property
     def maps(self) -> Mapping[Section, SectionMap]:
         """Return the map of each section; none if the selector compares no transitions."""
         distance = transition_distance(self._selector)
@@ -320,9 +332,11 @@ class Studies:
                 nearest={
                     section: tuple(
                         explainer.training_change(one, section, aligned=False)
-                        for one in part.nearest[number][: self.settings.neighbours]
+                        for one in explainer.near(place, line.selection, section, number)[
+                            : self.settings.neighbours
+                        ]
                     )
-                    for section, part in line.selection.sections.items()
+                    for section in line.selection.sections
                 },
                 flags=tuple(flag for flag in explanation.flags if isinstance(flag, Flag)),
                 score=None if line.scores is None else line.scores[number],

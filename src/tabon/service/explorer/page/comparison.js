@@ -162,6 +162,8 @@ function legend(study, draft) {
 function comparison(study, drafts) {
   const head = (name, note) => el("div", { class: "cell" }, el("h3", {}, name), note);
   const older = study.older_priors ? `and ${count(study.older_priors, "older one")} not shown` : "the report before";
+  const lines = drafts.flatMap((draft) => SECTIONS.flatMap((section) => draft.alignment[section] ?? []));
+  const shared = lines.some((line) => isNumber(line.share));
   return el(
     "section",
     {
@@ -178,6 +180,6 @@ function comparison(study, drafts) {
     ),
     SECTIONS.map((section) => sectionRows(study, drafts, section)),
     otherText(study, drafts),
-    el("p", { class: "note" }, READING),
+    el("p", { class: "note" }, shared ? `${READING} ${READING_SHARES}` : READING),
   );
 }

@@ -68,8 +68,9 @@ function barGroup(study, group) {
 /** Return all distances of all drafts. */
 function barPanel(study) {
   const groups = measures(study);
+  const parts = overview.parts_add_up ? "The parts of a section add up to it." : "What is named after a colon is beside it.";
   const words = groups.length
-    ? "To the nearest changes in the bank; lower is better. ★ is the pick."
+    ? `A lower distance is better. ★ is the pick.${groups.some((group) => group.part) ? ` ${parts}` : ""}`
     : "No distance was measured.";
   return el(
     "section",

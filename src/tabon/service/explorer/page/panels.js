@@ -1,4 +1,4 @@
-// A study: flags, nearest training transitions, reference report.
+// A study: flags, training transitions, reference report.
 
 /** Return a button that leads to a sentence. */
 function jump(who, section, at, text) {
@@ -88,32 +88,32 @@ function nearestItem(item) {
       "p",
       { class: "marks" },
       el("b", {}, item.id),
+      isNumber(item.prior_distance)
+        ? el("span", { class: "faint" }, `its prior is ${number(item.prior_distance)} away`)
+        : null,
       el("span", { class: "faint" }, `distance ${number(item.distance)}`),
     ),
     words,
   );
 }
 
-/** Return the training transitions nearest to a draft's change. */
+/** Return the training transitions that a draft is explained by; nothing if the selector has none. */
 function nearestPanel(draft) {
+  if (!overview.cited) return null;
   const part = (section) => {
     const items = draft.nearest[section] ?? [];
     return [
       el("h4", {}, title(section)),
       items.length
         ? el("ol", { class: "nearest" }, items.map(nearestItem))
-        : el("p", { class: "note" }, "Nothing was compared in this section."),
+        : el("p", { class: "note" }, "There is none for this section."),
     ];
   };
   return el(
     "section",
     { class: "panel" },
-    el("h3", {}, `Nearest training transitions of draft ${draft.number}`),
-    el(
-      "p",
-      { class: "faint" },
-      "Real changes in the bank that are nearest to the change from the prior to this draft. Unchanged sentences are faint.",
-    ),
+    el("h3", {}, `${overview.cited}: draft ${draft.number}`),
+    el("p", { class: "faint" }, "Real reports of the bank, before and after. Unchanged sentences are faint."),
     SECTIONS.map(part),
   );
 }

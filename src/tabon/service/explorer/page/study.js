@@ -17,17 +17,13 @@ function imagePanel(study) {
   return el("section", { class: "panel image" }, el("h3", {}, "Image"), picture, note);
 }
 
-/** Return which draft was picked and by how much, or why none was. */
+/** Return which draft was picked and what decided, or why none was. */
 function verdict(study) {
   if (study.selected === null) {
     const why = study.abstained === null ? "no reason is given" : (ABSTENTIONS[study.abstained] ?? study.abstained);
     return `No draft is picked: ${why}.`;
   }
-  const chosen = `Draft ${study.selected} of ${study.drafts.length} is picked`;
-  if (study.tied) return `${chosen}; another one is as near, and the first of equals is taken.`;
-  return isNumber(study.margin)
-    ? `${chosen}, ${number(study.margin)} nearer than the next.`
-    : `${chosen}; there is no other to measure a margin against.`;
+  return title(`${study.drafts.find((draft) => draft.number === study.selected).verdict}.`);
 }
 
 /** Return the numbers of a study as a list of terms. */
@@ -198,7 +194,12 @@ function drawStudy(study) {
     studyFacts(study),
   );
   const first = drafts.length
-    ? [chooser(study), comparison(study, drafts), flagPanel(study, drafts)]
+    ? [
+        chooser(study),
+        drafts.map((draft) => decisionPanel(study, draft)),
+        comparison(study, drafts),
+        flagPanel(study, drafts),
+      ]
     : [el("p", { class: "note" }, "There are no drafts."), priorOnly(study)];
   const measured = drafts.length ? [barPanel(study), mapPanel(study)] : null;
   byId("list").hidden = true;

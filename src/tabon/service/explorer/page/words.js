@@ -13,8 +13,9 @@ const KINDS = {
 };
 const READING =
   "Reworded is near, which is not always equal in meaning: read both. Nearest is the distance to the nearest sentence of " +
-  "the other report. The shares of a section add up to 100 % of the change that was compared with the bank; one below " +
-  "zero pulls the other way. All this says how the choice was made, not that a draft is right.";
+  "the other report. All this says how the choice was made, not that a draft is right.";
+const READING_SHARES =
+  "The shares of a section add up to 100 % of the change that was compared with the bank; one below zero pulls the other way.";
 const ABSTENTIONS = {
   __proto__: null,
   "no-drafts": "there are no drafts to choose from",
