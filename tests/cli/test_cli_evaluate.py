@@ -117,6 +117,7 @@ def test_a_second_evaluation_measures_nothing_anew(folder, tmp_path):
         (["--metrics", "rouge", "--show", "nope"], "unknown score"),
         (["--metrics", "rouge", "--headline", "nope"], "unknown score"),
         (["--metrics", "rouge", "--model", "bleu=x"], "not measured"),
+        (["--metrics", "rouge,rouge"], "is there twice"),
         (["--metrics", "rouge,chexbert", "--show", "rouge-l"], "unknown score 'rouge-l'"),
         (["--metrics", "rouge,chexbert", "--headline", "rouge-l"], "unknown score 'rouge-l'"),
     ],

@@ -1,6 +1,7 @@
 """`tabon evaluate`, `tabon risk` and `tabon controls`."""
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -174,16 +175,14 @@ def load_wanted(
             "--metrics names no metric, or --model one that is not measured; name it in --metrics"
         )
     loaded, missing = load_metrics(wanted, folders)
-    measured = [*(score.name for metric in loaded for score in metric.scores), STATE]
-    for score in outside:
-        if score.name in measured:
-            raise BadInputError(
-                f"{score.file}: {score.name!r} is the name of another score; name it otherwise"
-            )
-        measured.append(score.name)
+    own = (score.name for metric in loaded for score in metric.scores)
+    measured = (*own, STATE, *(score.name for score in outside))
+    twice = [name for name, count in Counter(measured).items() if count > 1]
+    if twice:
+        raise BadInputError(f"the score {twice[0]!r} is there twice; leave one out or name it otherwise")
     for wish in scores:
         if not any(wish == name or wish.startswith(f"{name}-") for name in missing):
-            check_name("score", tuple(measured), wish)
+            check_name("score", measured, wish)
     return loaded, missing
 
 
