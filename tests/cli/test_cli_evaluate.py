@@ -117,6 +117,9 @@ def test_a_second_evaluation_measures_nothing_anew(folder, tmp_path):
         (["--metrics", "rouge", "--show", "nope"], "unknown score"),
         (["--metrics", "rouge", "--headline", "nope"], "unknown score"),
         (["--metrics", "rouge", "--model", "bleu=x"], "not measured"),
+        (["--metrics", "rouge,rouge"], "is there twice"),
+        (["--metrics", "rouge,chexbert", "--show", "rouge-l"], "unknown score 'rouge-l'"),
+        (["--metrics", "rouge,chexbert", "--headline", "rouge-l"], "unknown score 'rouge-l'"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(folder, tmp_path, arguments, message):
@@ -126,6 +129,35 @@ def test_what_cannot_be_done_is_one_sentence(folder, tmp_path, arguments, messag
     assert answer.exit_code == 1, answer.output
     assert message in answer.output
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "heading"),
+    [
+        (["--metrics", "temporal"], "Temporal F1"),
+        (["--metrics", "rouge,chexbert", "--show", "chexbert-14-micro"], "ROUGE-L"),
+        (["--metrics", "rouge,labels", "--headline", "labels-5-micro"], "Labels-5 micro F1"),
+    ],
+)
+def test_a_table_is_always_printed(folder, tmp_path, options, heading):
+    """Without the usual score, or one that cannot be measured, it is of the first headline score."""
+    answer = run(
+        "evaluate", folder / "queries.jsonl", "--selections", folder / "novelty.jsonl", *options, "--out",
+        tmp_path / "r.json", *QUICK,
+    )  # fmt: skip
+    assert answer.exit_code == 0, answer.output
+    assert f"**{heading} on Findings**" in answer.stdout
+
+
+def test_tables_without_notes_and_as_text(results):
+    """`--no-notes` leaves the notes out, `--format text` aligns; `--all` adds the other tables."""
+    _, out = results
+    whole, bare = (run("table", out, *options).stdout for options in ((), ("--no-notes",)))
+    assert "\n- n = " in whole
+    assert "\n- " not in bare
+    assert "|" not in run("table", out, "--format", "text", "--no-notes").stdout
+    assert "on Findings" not in whole.replace("each other on Findings", "")
+    assert "**ROUGE-L on Findings**" in run("table", out, "--all").stdout
 
 
 def test_a_table_that_is_not_there_names_those_that_are(results):

@@ -106,11 +106,11 @@ def made_up(*, methods=METHODS, runs=(0, 1, 2)):
     )
 
 
-def with_values(values, score="bleu-1"):
-    """The made-up results with given values of the methods in the mean of Findings."""
+def with_values(values, score="bleu-1", random=0.0):
+    """The made-up results with given values of the methods, and of random, in the mean of Findings."""
     results = made_up()
     cells = tuple(
-        replace(cell, value=values[cell.method])
+        replace(cell, value=values[cell.method], delta=values[cell.method] and values[cell.method] - random)
         if (cell.run, cell.section, cell.score) == (MEAN_RUN, "findings", score) and cell.method in values
         else cell
         for cell in results.cells

@@ -387,8 +387,11 @@ def test_pictures_are_all_there_is_to_draw_with_words():
     facts = {"curves": [curve_record()], "maps": [example_map().as_record()]}
     found = pictures(example(facts=facts), {**COLUMNS, "COMET": "comet"})
     names = [picture.name for picture in found]
-    heat_maps = [f"runs-{section}-{number}" for section in ("findings", "impression") for number in (0, 1)]
-    assert names == ["gains-findings", "gains-impression", "curve-0", "map-0", *heat_maps]
+    heat_maps = names[4:]
+    assert names[:2] == ["gains-findings", "gains-impression"]
+    assert names[2].startswith("gap-by-drafts-k-")
+    assert names[3] == "transition-map-0"
+    assert [name.split("-")[1] for name in heat_maps] == ["findings"] * 2 + ["impression"] * 2
     assert [picture.name for picture in found if picture.folded] == heat_maps[1::2]
     assert all(picture.alt.endswith(".") for picture in found)
     assert "Novelty / min from +10.0% at 2 to +15.0% at 4" in found[2].alt

@@ -130,6 +130,28 @@ def test_bold_is_every_method_with_the_largest_unrounded_value(values):
     assert not any(cell.bold for row in table.blocks[1].rows for cell in row.cells)
 
 
+def test_what_is_not_above_random_is_never_bold():
+    """The best of methods that all lose to chance is not praised."""
+    values = dict.fromkeys(METHODS, 0.1) | {METHODS[0]: 0.15}
+    table = headline_table(with_values(values, random=0.15), "findings", COLUMNS)
+    assert not any(row.cells[1].bold for row in table.blocks[0].rows)
+
+
+def test_a_column_of_another_section_is_left_out():
+    """A score that is measured elsewhere alone makes no column of dashes; one that is missing does."""
+    columns = {**COLUMNS, "Comparisons": "comparisons-f1"}
+    headline = next(table for table in all_tables(made_up(), columns) if table.label == "tab:avg-findings")
+    assert [head.text for head in headline.headings] == ["Method", *COLUMNS]
+
+
+def test_columns_are_aligned_on_a_terminal():
+    """In the text form every line of a column ends at the same place, and the best has a mark."""
+    table = headline_table(made_up(), "findings", COLUMNS)
+    _, _, heads, rule, *lines = render(replace(table, notes=()), "text").splitlines()
+    assert {len(line) for line in lines} == {len(heads)} == {len(rule)}
+    assert "*0." in "".join(lines)
+
+
 def test_the_headline_s_numbers_are_the_cells():
     """Value to three decimals, relative change to a tenth of a percent, random in italics without one."""
     results = made_up()

@@ -36,6 +36,7 @@ COMMANDS = MappingProxyType(
         "serve": Entry("Select", "serve:serve_command", "Answer queries over HTTP."),
         "calibrate": Entry("Tune", "tune:calibrate", "Learn when to abstain."),
         "fit": Entry("Tune", "tune:fit_command", "Learn a selector's weights."),
+        "compare": Entry("Evaluate", "compare:compare_command", "Select, score and compare selectors."),
         "evaluate": Entry("Evaluate", "evaluate:evaluate_command", "Score selections against references."),
         "table": Entry("Evaluate", "reproduce:table", "Make tables from results."),
         "risk": Entry("Evaluate", "evaluate:risk", "Print the risk of what is kept when some abstain."),

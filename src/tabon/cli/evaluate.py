@@ -1,6 +1,9 @@
 """`tabon evaluate`, `tabon risk` and `tabon controls`."""
 
 import sys
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -18,11 +21,13 @@ from tabon.cli.shared_options import (
     names,
     open_measurements,
     open_store,
+    option_group,
     out_option,
     reports_errors,
     show_progress,
     takes,
 )
+from tabon.cli.tables import TableForm, table_options
 from tabon.encoders import load_encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, UnknownNameError
@@ -37,17 +42,25 @@ from tabon.evaluation.controls import (
 )
 from tabon.evaluation.curves import measured_for_risk, risk_of
 from tabon.evaluation.draft_scores import STATE
-from tabon.evaluation.inputs import NOTHING, check_picks
-from tabon.evaluation.results import write_results
+from tabon.evaluation.evaluate import HEADLINE
+from tabon.evaluation.inputs import NOTHING, Cases, check_picks
+from tabon.evaluation.outside_scores import OutsideScore, read_scores
+from tabon.evaluation.results import Results, write_results
 from tabon.method.bank import TransitionBank
 from tabon.metrics import METRICS, Metric, load_metric, load_metrics
 from tabon.metrics.protocol import MeasurementStore
 from tabon.reporting.controls_table import controls_table, factorial_table
 from tabon.reporting.plots.curves import risk_plot
-from tabon.reporting.tables import FORMS, render, statistics_table
+from tabon.reporting.tables import pair_sentence, statistics_table
+from tabon.reporting.tables.places import score_name
 from tabon.text.reports import Section
 
 DEFAULT_METRICS = "bleu,rouge,meteor,chrf,labels,temporal"
+
+
+def _outside(score_files: tuple[Path, ...]) -> tuple[OutsideScore, ...]:
+    """Read the files that `--scores` names."""
+    return tuple(score for path in score_files for score in read_scores(path))
 
 
 def _seeds(random_seeds: str) -> tuple[int, ...]:
@@ -58,6 +71,46 @@ def _seeds(random_seeds: str) -> tuple[int, ...]:
         raise BadInputError(f"{random_seeds!r} is not a list of whole numbers; write 0,1,2") from None
 
 
+scoring_options = option_group(
+    click.option(
+        "--metrics", default=DEFAULT_METRICS, show_default=True, help=f"Some of {', '.join(METRICS)}."
+    ),
+    click.option(
+        "--model",
+        "models",
+        multiple=True,
+        help="METRIC=FOLDER[@sha256:SUM], the local files of a metric; may be repeated.",
+    ),
+    click.option(
+        "--scores",
+        "score_files",
+        multiple=True,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="Scores from elsewhere, CSV or JSON Lines: id, draft, name, value, direction (higher or lower).",
+    ),
+    click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples and swaps."),
+    click.option("--seed", default=0, show_default=True, help="Draws the resamples and the swaps."),
+    click.option("--random-seeds", default="0,1,2,3,4", show_default=True, help="Of the random baseline."),
+    click.option(
+        "--headline",
+        type=NAMES,
+        default="",
+        help=f"Scores of the headline family, for Holm. Default: {', '.join(HEADLINE)} where measured.",
+    ),
+    click.option("--show", help="The score to look at.  [default: the first of the headline]"),
+    table_options,
+    measurements_options,
+)
+takes_scoring = partial(
+    takes,
+    outside=_outside,
+    random_seeds=_seeds,
+    settings=EvaluationSettings,
+    measurements=open_measurements,
+    form=TableForm,
+)
+
+
 @click.command("evaluate")
 @click.argument("queries", type=click.File("rb"))
 @click.option(
@@ -66,23 +119,9 @@ def _seeds(random_seeds: str) -> tuple[int, ...]:
     help="[NAME=]FILE, what `tabon select` printed for QUERIES; may be given many times.",
 )
 @out_option("The results to write.")
-@click.option("--metrics", default=DEFAULT_METRICS, show_default=True, help=f"Some of {', '.join(METRICS)}.")
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    help="METRIC=FOLDER[@sha256:SUM], the local files of a metric; may be repeated.",
-)
-@click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples and swaps.")
-@click.option("--seed", default=0, show_default=True, help="Draws the resamples and the swaps.")
-@click.option("--random-seeds", default="0,1,2,3,4", show_default=True, help="Of the random baseline.")
-@click.option(
-    "--headline", type=NAMES, default="", help="Scores of the headline family, for Holm. Default: all."
-)
-@click.option("--show", default="rouge-l-f", show_default=True, help="The score whose table is printed.")
-@measurements_options
+@scoring_options
 @reports_errors
-@takes(random_seeds=_seeds, settings=EvaluationSettings, store=open_measurements)
+@takes_scoring()
 def evaluate_command(  # noqa: PLR0913  # each is an option
     *,
     queries: IO[bytes],
@@ -90,9 +129,11 @@ def evaluate_command(  # noqa: PLR0913  # each is an option
     out: Path,
     metrics: str,
     models: tuple[str, ...],
-    show: str,
+    show: str | None,
+    form: TableForm,
     settings: EvaluationSettings,
-    store: MeasurementStore | None,
+    outside: tuple[OutsideScore, ...],
+    measurements: MeasurementStore | None,
 ) -> None:
     """Say what selections for QUERIES are worth against their references.
 
@@ -100,25 +141,66 @@ def evaluate_command(  # noqa: PLR0913  # each is an option
     table, put beside the expected random pick and the oracle of each score. A
     metric that cannot be measured here is named and left out, never 0.
     """
+    loaded, missing = load_wanted(metrics, models, outside, (*filter(None, [show]), *settings.headline))
+    cases = read_cases(queries, name=name_of(queries))
+    picks = tuple(read_named_picks(text) for text in selections)
+    for found, text in zip(picks, selections, strict=True):
+        check_picks(found, cases.cases, name=text)
+    run = RunInput(name=cases.fact("model") or "drafts", cases=cases, picks=picks)
+    results = evaluate(
+        [run],
+        loaded,
+        settings,
+        missing=missing,
+        outside=outside,
+        store=measurements,
+        on_progress=show_progress,
+    )
+    write_results(out, results)
+    shown = shown_score(results, show)
+    for section in results.sections():
+        if any(cell.section == section and cell.score == shown for cell in results.cells):
+            form.show(statistics_table(results, section, shown, score_name(shown)))
+    say_pairs(results, shown)
+    say_what_is_left_out(results, cases)
+
+
+def load_wanted(
+    metrics: str, models: Sequence[str], outside: Sequence[OutsideScore], scores: Sequence[str]
+) -> tuple[list[Metric], dict[str, str]]:
+    """Load the metrics that options name; refuse scores that nothing has, or two things have."""
     wanted, folders = names(metrics), dict(_model(text) for text in models)
     if not wanted or folders.keys() - set(wanted):
         raise BadInputError(
             "--metrics names no metric, or --model one that is not measured; name it in --metrics"
         )
-    cases = read_cases(queries, name=name_of(queries))
-    picks = tuple(read_named_picks(text) for text in selections)
-    for found, text in zip(picks, selections, strict=True):
-        check_picks(found, cases.cases, name=text)
     loaded, missing = load_metrics(wanted, folders)
-    run = RunInput(name=cases.fact("model") or "drafts", cases=cases, picks=picks)
-    measured = (*(score.name for metric in loaded for score in metric.scores), STATE)
-    for score in (show, *settings.headline) if not missing else ():
-        check_name("score", measured, score)
-    results = evaluate([run], loaded, settings, missing=missing, store=store, on_progress=show_progress)
-    write_results(out, results)
-    for section in results.sections():
-        if any(cell.section == section and cell.score == show for cell in results.cells):
-            click.echo(render(statistics_table(results, section, show), "markdown"))
+    own = (score.name for metric in loaded for score in metric.scores)
+    measured = (*own, STATE, *(score.name for score in outside))
+    twice = [name for name, count in Counter(measured).items() if count > 1]
+    if twice:
+        raise BadInputError(f"the score {twice[0]!r} is there twice; leave one out or name it otherwise")
+    for wish in scores:
+        if not any(wish == name or wish.startswith(f"{name}-") for name in missing):
+            check_name("score", measured, wish)
+    return loaded, missing
+
+
+def shown_score(results: Results, show: str | None) -> str:
+    """Return the score to look at: what was asked for if it is measured, else the first that is."""
+    wanted = (*filter(None, [show]), *results.headline, *results.scores)
+    return next(score for score in wanted if score in results.scores)
+
+
+def say_pairs(results: Results, score: str) -> None:
+    """Print for each two selectors who is ahead by a score."""
+    for pair in results.pairs:
+        if pair.score == score:
+            click.echo(pair_sentence(pair))
+
+
+def say_what_is_left_out(results: Results, cases: Cases) -> None:
+    """Name metrics that are not measured, and count queries that are left out."""
     for name, reason in results.missing.items():
         click.echo(f"{name} is not measured: {reason}", err=True)
     if cases.left_out:
@@ -238,18 +320,18 @@ def metric_of(score: str) -> Metric:
     "--other-encoder", default="", help="For the swap. Default: hashing, or minilm if the bank's is hashing."
 )
 @click.option("--allow-bank-patients", is_flag=True, help="Answer queries of patients who are in the bank.")
-@click.option("--format", "form", type=click.Choice(tuple(FORMS)), default="markdown", show_default=True)
+@table_options
 @embedding_options
 @measurements_options
 @reports_errors
-@takes(settings=ControlSettings, store=open_store, measurements=open_measurements)
+@takes(settings=ControlSettings, store=open_store, measurements=open_measurements, form=TableForm)
 def controls_command(  # noqa: PLR0913  # each is an option
     *,
     queries: IO[bytes],
     bank: Path,
     out: Path,
     against: tuple[IO[bytes], ...],
-    form: str,
+    form: TableForm,
     encoder: str | None,
     store: SentenceStore | None,
     measurements: MeasurementStore | None,
@@ -271,10 +353,10 @@ def controls_command(  # noqa: PLR0913  # each is an option
     files = [read_cases(lines, name=name_of(lines)) for lines in (queries, *against)]
     results = run_controls(files, TransitionBank.load(bank), settings, dependencies)
     write_results(out, results)
-    click.echo(render(controls_table(results), form))
+    form.show(controls_table(results))
     factorial = factorial_table(results)
     if factorial is not None:
-        click.echo(render(factorial, form))
+        form.show(factorial)
     for file in files:
         if file.left_out:
             click.echo(

@@ -13,7 +13,9 @@ from tabon.cli.shared_options import (
     reports_errors,
     show_progress,
     store_options,
+    takes,
 )
+from tabon.cli.tables import TableForm, table_options
 from tabon.errors import BadInputError
 from tabon.reporting.experiment import (
     Dependencies,
@@ -23,9 +25,9 @@ from tabon.reporting.experiment import (
     simulated_experiment,
 )
 from tabon.reporting.experiment.evaluation import metrics_of
-from tabon.reporting.experiment.files import plan_of, read_whole_results, tables_of, write_report
+from tabon.reporting.experiment.files import is_first, plan_of, read_whole_results, tables_of, write_report
 from tabon.reporting.experiment.plan import RunPlan
-from tabon.reporting.tables import FORMS, merge_results, render
+from tabon.reporting.tables import merge_results, render
 
 
 @click.command("reproduce")
@@ -63,7 +65,7 @@ def reproduce_command(
             on_progress=show_progress,
         )
         results = reproduce(plan, folder, dependencies)
-    files = write_report(results, folder)
+    files = write_report(results, folder, every=True)
     for table in tables_of(results, plan_of(results)[0]):
         if table.label.startswith("tab:avg"):
             click.echo(render(table, "markdown"))
@@ -95,30 +97,31 @@ def generate_drafts(plan: Experiment, out: Path, run: RunPlan, queries: Path) ->
 
 @click.command("table")
 @click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--format", "form", type=click.Choice(tuple(FORMS)), default="markdown", show_default=True)
+@table_options
 @click.option("--only", help="Print only the tables whose label holds this, such as avg-findings.")
-@click.option(
-    "--out",
-    type=FOLDER,
-    help="Write all tables in all forms, the pictures and report.html to this folder instead.",
-)
+@click.option("--all", "every", is_flag=True, help="All tables, as the paper has them; files in all forms.")
+@click.option("--out", type=FOLDER, help="Write the tables, the pictures and report.html to this folder.")
 @reports_errors
-def table(results: tuple[Path, ...], form: str, only: str | None, out: Path | None) -> None:
+@takes(form=TableForm)
+def table(
+    results: tuple[Path, ...], form: TableForm, only: str | None, out: Path | None, *, every: bool
+) -> None:
     """Make tables from stored RESULTS; nothing is measured again.
 
-    Several files are put together; scores or selectors with two signatures are
-    refused.
+    Shows the headline and selectors against each other. Several files are put
+    together; scores or selectors with two signatures are refused.
     """
     found = [read_whole_results(path) for path in results]
     merged = merge_results(found) if len(found) > 1 else found[0]
     if out is not None:
-        files = write_report(merged, out)
+        files = write_report(merged, out, every=every, notes=not form.no_notes)
         click.echo(f"wrote {len(files)} files, {out / 'report.html'}", err=True)
         return
     plan, _ = plan_of(merged)
-    shown = [each for each in tables_of(merged, plan) if only is None or only in each.label]
+    tables = tables_of(merged, plan)
+    shown = [each for each in tables if (only in each.label if only else every or is_first(each))]
     if not shown:
-        labels = ", ".join(each.label for each in tables_of(merged, plan))
+        labels = ", ".join(each.label for each in tables)
         raise BadInputError(f"no table's label holds {only!r}; there are {labels}")
     for each in shown:
-        click.echo(render(each, form))
+        form.show(each)

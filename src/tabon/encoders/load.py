@@ -68,7 +68,8 @@ def load_encoder(spec: str | Path | SentenceEncoder) -> Encoder:
     if isinstance(spec, str) and name.count("/") == 1 and not name.startswith((".", "/")):
         repository, _, revision = name.partition("@")
         return load_from_hub(HubModel(repository, revision or "main"), name=repository, where=where)
-    raise UnknownNameError("encoder", name, [*ENCODERS, "a folder", "owner/model@revision"])
+    also = ("a folder", "owner/model@revision")
+    return load_encoder(lookup("encoder", ENCODERS, name, group="tabon.encoders", also=also)(where))
 
 
 def load_built_in(spec: str) -> Encoder:

@@ -113,7 +113,7 @@ def compare(tables: Sequence[RunTable], methods: Sequence[str], chance: Chance) 
     for table, found in zip(tables, worths, strict=True):
         yield from _cells(table.run, found, table.measured, methods)
     if len(worths) > 1:
-        yield from _cells(MEAN_RUN, _mean(worths), tables[0].measured, methods)
+        yield from _cells(MEAN_RUN, mean_worth(worths), tables[0].measured, methods)
 
 
 def worth(table: RunTable, chance: Chance) -> Worth:
@@ -140,6 +140,13 @@ def worth(table: RunTable, chance: Chance) -> Worth:
         outcomes=_outcomes(measured, table.picks),
         n=int(n),
     )
+
+
+def swapped_differences(table: RunTable, chance: Chance) -> Values:
+    """Return how far the second method is ahead of the first with patients swapped, (trials, scores)."""
+    measured = table.measured
+    systems = chance.sums(measured.cases, np.stack([measured.picked(picks) for picks in table.picks], axis=1))
+    return _swapped(measured.scores, systems, len(measured.cases), chance.swaps)[:, 0]
 
 
 def _oracle_rows(measured: Measured) -> Iterator[Statistics]:
@@ -171,7 +178,7 @@ def _oracle_values(scores: Sequence[Score], sums: Statistics, counts: Counts | f
 
 
 def _swapped(scores: Sequence[Score], systems: Array, n: float, swaps: Array) -> Values:
-    """Return the differences to random with random swaps of patients, (trials, methods, scores)."""
+    """Return the differences to the first system with patients swapped, (trials, systems - 1, scores)."""
     total = systems.sum(axis=0)
     moved = _weighted(swaps, systems[:, 1:] - systems[:, :1])
     return _values(scores, total[1:] - moved, n) - _values(scores, total[:1] + moved, n)
@@ -191,7 +198,7 @@ def _outcomes(measured: Measured, picks: Sequence[Indices]) -> NDArray[np.intp]:
     return np.swapaxes(np.array(counts or np.empty(shape), dtype=np.intp), 1, 2)
 
 
-def _mean(worths: Sequence[Worth]) -> Worth:
+def mean_worth(worths: Sequence[Worth]) -> Worth:
     """Take the unweighted mean over runs; counts add up."""
     return Worth(
         random=Estimate.mean([found.random for found in worths]),

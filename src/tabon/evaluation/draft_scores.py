@@ -135,15 +135,19 @@ def measured_parts(
     metrics: Sequence[Metric],
     *,
     with_states: bool = True,
+    outside: Sequence[Callable[[Sequence[Case]], Measured]] = (),
     store: MeasurementStore | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[list[Measured]]:
-    """Yield the drafts of every run, one metric in one part at a time, where all runs can be measured."""
+    """Yield the drafts of every run, one metric in one part at a time, where all runs can be measured.
+
+    `outside` are further measures of the whole report.
+    """
     for part in PARTS:
         studies = [eligible(cases, part) for cases in runs]
         measures: list[Callable[[Sequence[Case]], Measured | None]]
         if part == "report":
-            measures = [measure_states] if with_states else []
+            measures = [*([measure_states] if with_states else []), *outside]
         else:
             measures = [partial(measure_section, metric, section=part, store=store) for metric in metrics]
         for measure in measures if all(studies) else ():

@@ -11,11 +11,24 @@ from numpy.typing import NDArray
 from tabon.errors import BadInputError
 from tabon.evaluation.compare import Chance, RunTable, compare
 from tabon.evaluation.curves import CURVE_RESAMPLES, candidates_curve
-from tabon.evaluation.draft_scores import Measured, measured_parts
+from tabon.evaluation.draft_scores import STATE, Measured, measured_parts
 from tabon.evaluation.inputs import NOTHING, Case, Cases, Picks
-from tabon.evaluation.results import MEAN_RUN, Cell, Results, Run
+from tabon.evaluation.outside_scores import OutsideScore
+from tabon.evaluation.pairs import adjusted_pairs, compare_pairs
+from tabon.evaluation.results import MEAN_RUN, Cell, PairedDifference, Results, Run
 from tabon.evaluation.statistics import benjamini_hochberg, holm
 from tabon.metrics.protocol import MeasurementStore, Metric
+
+HEADLINE = (  # the scores that are looked at first, as many as are measured
+    "rouge-l-f",
+    "bleu-4",
+    "labels-14-micro",
+    "labels-14-macro",
+    "radgraph-averaged",
+    "chexbert-14-micro",
+    "chexbert-14-macro",
+    STATE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +38,7 @@ class EvaluationSettings:
     resamples: int = 10_000
     seed: int = 0
     random_seeds: tuple[int, ...] = (0, 1, 2, 3, 4)  # the paper averages five
-    headline: tuple[str, ...] = ()  # the scores of the headline family; () is all
+    headline: tuple[str, ...] = ()  # the scores of the headline family; () is HEADLINE
     curves: tuple[str, ...] = ()  # the scores to draw K-curves of
 
     def __post_init__(self) -> None:
@@ -45,16 +58,21 @@ class RunInput:
     picks: tuple[Picks, ...]
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913  # two inputs, the settings, and five that are rarely given
     runs: Sequence[RunInput],
     metrics: Sequence[Metric],
     settings: EvaluationSettings,
     *,
     missing: Mapping[str, str] | None = None,
+    outside: Sequence[OutsideScore] = (),
+    with_pairs: bool = True,
     store: MeasurementStore | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> Results:
-    """Measure every draft once and compare every method with the random pick and the oracle."""
+    """Measure every draft once and compare every method with the random pick, the oracle and each other.
+
+    Methods are compared with each other by the headline scores, unless `with_pairs` is false.
+    """
     methods = _methods(runs)
     order = list(methods)
     runs = [
@@ -67,17 +85,22 @@ def evaluate(
     main = MEAN_RUN if len(runs) > 1 else runs[0].name
     drawn = [picks.method for picks in runs[0].picks if picks.per_draft]
     cells: list[Cell] = []
+    pairs: list[PairedDifference] = []
     scores: dict[str, str] = {}
     curves: list[dict[str, Any]] = []
+    family = settings.headline or headline_of(metrics, outside)
     studies = [run.cases.cases for run in runs]
-    for measured in measured_parts(studies, metrics, store=store, on_progress=on_progress):
+    more = [score.measure for score in outside]
+    for measured in measured_parts(studies, metrics, outside=more, store=store, on_progress=on_progress):
         tables = [_table(run, found, settings) for run, found in zip(runs, measured, strict=True)]
         cells += compare(tables, order, chance)
+        if with_pairs:
+            pairs += compare_pairs([_by(table, family) for table in tables], order, chance)
         scores |= {score.name: measured[0].signature for score in measured[0].scores}
         for score in measured[0].scores:
             if drawn and score.name in settings.curves:
                 curves += candidates_curve(tables, drawn, quick, main=main, score=score.name)
-    headline = settings.headline or tuple(scores)
+    headline = settings.headline or tuple(score for score in family if score in scores)
     return Results(
         cells=tuple(_adjusted(cells, headline, main=main)),
         runs=tuple(map(_run, runs)),
@@ -87,7 +110,16 @@ def evaluate(
         headline=headline,
         settings={**asdict(settings), "versions": {"tabon": version("tabon"), "numpy": version("numpy")}},
         facts={"curves": curves},
+        pairs=adjusted_pairs(pairs),
     )
+
+
+def headline_of(metrics: Sequence[Metric], outside: Sequence[OutsideScore]) -> tuple[str, ...]:
+    """Return the headline family: HEADLINE's, or else the metrics' first few; and what is from outside."""
+    names = [score.name for metric in metrics for score in metric.scores]
+    usual = tuple(score for score in HEADLINE if score in names)
+    most = len(HEADLINE) - 1
+    return (*(usual or names[:most]), STATE, *(score.name for score in outside[:most]))
 
 
 def _methods(runs: Sequence[RunInput]) -> dict[str, str]:
@@ -124,6 +156,13 @@ def _table(run: RunInput, measured: Measured, settings: EvaluationSettings) -> R
         seeded=[seeded_picks(run.cases.cases, seed)[there] for seed in settings.random_seeds],
         distances=[picks.distance_rows(measured.cases) for picks in run.picks if picks.per_draft],
     )
+
+
+def _by(table: RunTable, scores: Sequence[str]) -> RunTable:
+    """Return a table with some of its scores alone."""
+    measured = table.measured
+    kept = tuple(score for score in measured.scores if score.name in scores)
+    return replace(table, measured=replace(measured, scores=kept))
 
 
 def seeded_picks(cases: Sequence[Case], seed: int) -> NDArray[np.intp]:

@@ -71,6 +71,25 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PairedDifference:
+    """How far one method is ahead of another by one score, in the run of the headline."""
+
+    section: str
+    score: str  # one of the headline family
+    method: str
+    other: str
+    n: int  # studies (of a mean over runs: studies of all runs)
+    delta: float | None = None  # value of the method - value of the other
+    delta_low: float | None = None  # 95 % interval, the same patients resampled for both
+    delta_high: float | None = None
+    gap: float | None = None  # delta / (oracle - random): how much more of the gap it closes
+    gap_low: float | None = None
+    gap_high: float | None = None
+    p: float | None = None  # paired randomisation, two-sided
+    holm: float | None = None  # p adjusted over all pairs of the results
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One set of drafts: a generator under a prompt."""
 
@@ -97,6 +116,7 @@ class Results:
     headline: tuple[str, ...]  # the scores of the headline family
     settings: Mapping[str, Any]  # seed, resamples, random_seeds, ... and the versions
     facts: Mapping[str, Any] = field(default_factory=dict)  # curves and points for the pictures
+    pairs: tuple[PairedDifference, ...] = ()  # methods against each other; none in files of before
 
     def cell(self, *, run: str, section: str, method: str, score: str) -> Cell | None:
         """Return one cell, or None where there is none."""
@@ -155,7 +175,8 @@ def merge_results(many: Sequence[Results]) -> Results:
     """Put the methods, scores and runs of several results into one.
 
     Nothing is measured again, so adjusted p-values do not survive, nor, if the files have different
-    runs, all of the mean over runs but value, delta and relative change. Facts stay that all files share.
+    runs, pairs and all of the mean over runs but value, delta and relative change. Facts stay that all
+    files share.
 
     Raises:
         BadInputError: signatures, settings, the drafts of a run, or two numbers for one place differ.
@@ -185,6 +206,7 @@ def merge_results(many: Sequence[Results]) -> Results:
         headline=tuple(dict.fromkeys(score for results in many for score in results.headline)),
         settings=first.settings,
         facts=facts,
+        pairs=_merged_pairs(many) if same_runs else (),
     )
     if len(runs) == 1 or any(cell.run == MEAN_RUN for cell in merged.cells):
         return merged
@@ -249,6 +271,12 @@ def _merged_cells(many: Iterable[Results], *, keep_means: bool) -> dict[tuple[st
                 "results files; evaluate again in one run"
             )
     return cells
+
+
+def _merged_pairs(many: Iterable[Results]) -> tuple[PairedDifference, ...]:
+    """Join the pairs by place; those of two files were not compared."""
+    pairs = (replace(pair, holm=None) for results in many for pair in results.pairs)
+    return tuple({(pair.section, pair.score, pair.method, pair.other): pair for pair in pairs}.values())
 
 
 def _mean_cells(results: Results) -> Iterable[Cell]:

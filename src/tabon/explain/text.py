@@ -119,11 +119,12 @@ def _lines(explanation: Explanation) -> Iterator[str]:
 
 
 def _decision(explanation: Explanation) -> Iterator[str]:
-    """Yield the table of what decided."""
+    """Yield the table of what decided; parts without a say are left out."""
     yield f"What decided, draft {explanation.selected} against draft {explanation.against}"
     rows = [
         (f"{each.section} {plain(each.part)}", f"{each.adds:+.4f}", percent(each.share) or "-")
         for each in explanation.decision
+        if percent(each.share) != "0%"
     ]
     yield from _table(("part", "adds", "share"), rows)
 

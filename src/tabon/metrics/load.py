@@ -33,7 +33,7 @@ def load_metric(name: str, *, model: Path | None = None) -> Metric:
         UnknownNameError: no metric has this name.
         MetricUnavailableError: it cannot be measured here; the message says what to fetch or install.
     """
-    metric: Metric = lookup("metric", METRICS, name)(model)
+    metric: Metric = lookup("metric", METRICS, name, group="tabon.metrics")(model)
     return metric
 
 

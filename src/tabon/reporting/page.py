@@ -25,6 +25,10 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri
 GROUPS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {  # group: its heading, and how to read its tables
         "headline": ("Headline", "What the picks of each method are worth, beside a random pick."),
+        "pairs": (
+            "Selectors against each other",
+            "Is one better, or did chance alone put it ahead? The same patients are resampled for both.",
+        ),
         "per-run": ("Run by run", "The same for each set of drafts: a generator under a prompt."),
         "deltas": ("Differences", "What each method adds to a random pick of the same drafts."),
         "statistics": (
@@ -84,11 +88,17 @@ def report_page(
 
     `columns` are headings and the scores that are shown; `pictures` are None where nothing can be drawn.
     """
-    groups = {group: (group, heading, _tables_html(group, tables)) for group, (heading, _) in GROUPS.items()}
+    there = {table.group for table in tables}
+    groups = [
+        (group, heading, _tables_html(group, tables))
+        for group, (heading, _) in GROUPS.items()
+        if group in there
+    ]
+    headlines = int("headline" in there)
     parts = [  # id, heading, finished HTML
-        groups.pop("headline"),
+        *groups[:headlines],
         ("pictures", "Pictures", _pictures_html(pictures)),
-        *groups.values(),
+        *groups[headlines:],
         ("missing", "Not measured", _missing_html(results, columns)),
         ("settings", "Signatures and settings", _settings_html(results, columns)),
     ]
@@ -195,8 +205,7 @@ def _tables_html(group: str, tables: Sequence[Fragment]) -> str:
     titled = [(table.title, scroll(table.title, table.html)) for table in tables if table.group == group]
     shown = [f"<h3>{escape(title)}</h3>\n{html}" for title, html in titled[:OPEN_TABLES]]
     shown += [_shut(title, html) for title, html in titled[OPEN_TABLES:]]
-    body = "\n".join(shown) or "<p>No table was made for this part.</p>"
-    return f'<p class="how">{escape(GROUPS[group][1])}</p>\n{body}'
+    return "\n".join([f'<p class="how">{escape(GROUPS[group][1])}</p>', *shown])
 
 
 def _pictures_html(pictures: Sequence[Picture] | None) -> str:

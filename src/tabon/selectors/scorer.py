@@ -202,7 +202,8 @@ def load_scorer(scorer: str | Scorer, bank: TransitionBank, **options: Any) -> S
     name = scorer if isinstance(scorer, str) else scorer.name
     kind, _, variant = name.partition(":")
     if isinstance(scorer, str):
-        make = lookup("selector", {**SELECTORS, PAPER: SELECTORS["transition"]}, kind)
+        built_in = {**SELECTORS, PAPER: SELECTORS["transition"]}
+        make = lookup("selector", built_in, kind, group="tabon.selectors")
         scorer = cast("Scorer", make(bank, variant))
         for option in {"distance", "aggregate"} & options.keys() if variant else ():
             raise BadInputError(

@@ -80,7 +80,8 @@ def judge(
         quick = replace(settings, resamples=min(settings.resamples, CURVE_RESAMPLES), curves=())
         score = settings.curves[0]
         family = [metric for metric in metrics if score in {each.name for each in metric.scores}]
-        drawn += neighbour_curves(evaluate(again, family, quick, store=store), found[0], score)
+        by_count = evaluate(again, family, quick, with_pairs=False, store=store)
+        drawn += neighbour_curves(by_count, found[0], score)
     maps = transition_maps(made.bank, runs[0].cases, made.encoder, dependencies.store)
     facts = {"curves": drawn, "maps": maps, "report": {**asdict(report), "title": experiment.title}}
     return replace(results, facts=facts)

@@ -4,8 +4,10 @@ Only the results are read, so the files can be made again byte for byte on any
 machine, without network, data or models.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,13 @@ from tabon.reporting.page import Fragment, report_page
 from tabon.reporting.plots import Picture, pictures
 from tabon.reporting.plots.curves import curves_of
 from tabon.reporting.plots.pictures import maps_of
-from tabon.reporting.tables import FORMS, Table, all_tables, render
+from tabon.reporting.tables import Table, all_tables, render
+from tabon.reporting.tables.places import score_name
 
 ENDINGS = {"markdown": "md", "latex": "tex", "csv": "csv", "html": "html"}
 GROUPS = {  # how a table's label begins: its part of the page
     "tab:avg": "headline",
+    "tab:pairs": "pairs",
     "tab:per-run": "per-run",
     "tab:delta": "deltas",
     "tab:statistics": "statistics",
@@ -36,7 +40,11 @@ def plan_of(results: Results) -> tuple[ReportPlan, str]:
         record = dict(fitting(Mapping[str, Any], results.facts.get("report") or {}, "facts.report"))
         title = fitting(str, record.pop("title", "Evaluation"), "facts.report.title")
         if not record:
-            return ReportPlan(columns={score: score for score in results.headline}), title
+            names = {score: score_name(score) for score in results.headline}
+            once = [name for name, count in Counter(names.values()).items() if count == 1]
+            return ReportPlan(
+                columns={name if name in once else score: score for score, name in names.items()}
+            ), title
         return fitting(ReportPlan, record, "facts.report"), title
     except MisfitError as error:
         raise BadInputError(f"the results are not whole ({error}); evaluate again") from None
@@ -71,16 +79,35 @@ def group_of(table: Table) -> str:
     return next((group for start, group in GROUPS.items() if table.label.startswith(start)), "paper")
 
 
-def write_report(results: Results, out: Path) -> tuple[Path, ...]:
-    """Write tables, pictures and the page; return the files."""
+def file_name(table: Table) -> str:
+    """Return the name of a table's file: what it shows, then of which section."""
+    return table.label.removeprefix("tab:").replace(":", "-").replace("avg-", "headline-")
+
+
+def is_first(table: Table) -> bool:
+    """Say whether a table is one that is looked at first: the headline, or selectors against each other."""
+    return group_of(table) in ("headline", "pairs")
+
+
+def write_report(
+    results: Results,
+    out: Path,
+    *,
+    every: bool = False,
+    notes: bool = True,
+) -> tuple[Path, ...]:
+    """Write tables, pictures and the page; return the files.
+
+    The page has all tables. Files are of the first ones, as LaTeX and CSV; with `every` of all, in all forms.
+    """
     plan, title = plan_of(results)
-    tables = tables_of(results, plan)
+    tables = tuple(table if notes else replace(table, notes=()) for table in tables_of(results, plan))
+    forms = ENDINGS if every else ("latex", "csv")
     files = {
-        out / "tables" / f"{table.label.removeprefix('tab:').replace(':', '-')}.{ENDINGS[form]}": render(
-            table, form
-        )
+        out / "tables" / f"{file_name(table)}.{ENDINGS[form]}": render(table, form)
         for table in tables
-        for form in FORMS
+        if every or is_first(table)
+        for form in forms
     }
     drawn: tuple[Picture, ...] | None = None
     with suppress(MissingExtraError):

@@ -58,7 +58,7 @@ def _gains(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
 def _curves(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
     """Draw the curves, and say where each line begins and ends."""
     headings = {score: heading for heading, score in columns.items()}
-    for number, curve in enumerate(curves_of(results)):
+    for curve in curves_of(results):
         heading = headings.get(curve.score, curve.score)
         ends = []
         for line in curve.lines:
@@ -69,7 +69,11 @@ def _curves(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
                 ends.append(f"{method_name(line.method)} {way}")
         what = f"{curve.name}, {heading} in {section_name(curve.section)}"
         alt = f"{what}, share of the gap closed against {curve.x}: {'; '.join(ends)}."
-        yield Picture(name=f"curve-{number}", svg=curve_plot(curve, heading=heading), alt=alt)
+        yield Picture(
+            name=f"gap-by-{slug(curve.x)}-{slug(curve.section)}-{slug(curve.score)}",
+            svg=curve_plot(curve, heading=heading),
+            alt=alt,
+        )
 
 
 def maps_of(results: Results) -> tuple[TransitionMap, ...]:
@@ -85,7 +89,7 @@ def _maps(results: Results) -> Iterator[Picture]:
             f"Map of {len(points.bank)} training transitions ({points.section}, {points.distance}) "
             f"and the {len(points.drafts)} drafts of {points.query}; {chosen}."
         )
-        yield Picture(name=f"map-{number}", svg=transition_map_plot(points), alt=alt)
+        yield Picture(name=f"transition-map-{number}", svg=transition_map_plot(points), alt=alt)
 
 
 def _runs(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
@@ -105,4 +109,4 @@ def _runs(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
             ]
             pairs = f"{sum(delta > 0 for delta in deltas)} of {len(deltas)} pairs of run and method"
             alt = f"{heading} in {section_name(section)}: {pairs} are above a random pick."
-            yield Picture(name=f"runs-{slug(section)}-{number}", svg=drawn, alt=alt, folded=number > 0)
+            yield Picture(name=f"runs-{slug(section)}-{slug(heading)}", svg=drawn, alt=alt, folded=number > 0)

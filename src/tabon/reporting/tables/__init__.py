@@ -9,6 +9,7 @@ from tabon.reporting.tables.build import (
     statistics_table,
 )
 from tabon.reporting.tables.comparison import comparison_table, per_run_comparison
+from tabon.reporting.tables.pairs import pair_sentence, pairs_table
 from tabon.reporting.tables.render import FORMS, Table, render
 
 __all__ = [
@@ -19,6 +20,8 @@ __all__ = [
     "delta_table",
     "headline_table",
     "merge_results",
+    "pair_sentence",
+    "pairs_table",
     "per_run_comparison",
     "per_run_table",
     "render",

@@ -11,6 +11,7 @@ from math import nan
 from tabon._internal.registry import check_name
 from tabon.evaluation.results import MEAN_RUN, RANDOM, REFERENCES, Results, Run
 from tabon.reporting.tables.comparison import comparison_table, per_run_comparison
+from tabon.reporting.tables.pairs import pairs_table
 from tabon.reporting.tables.places import (
     AGGREGATES,
     DASH,
@@ -30,6 +31,7 @@ from tabon.reporting.tables.places import (
     value_cell,
 )
 from tabon.reporting.tables.render import Block, Heading, Table, TableCell, TableRow
+from tabon.reporting.tables.stars import STARS, STARS_KEY, stars_of
 
 PAPER_SECTIONS = ("impression", "findings")  # in the paper's order
 DELTA_LABELS = {"BERTSc": "BERTScore-F1", "RadGraph": "RadGraph averaged-F1"}
@@ -53,8 +55,6 @@ STATISTICS_HEADINGS = (
     Heading(text="W/T/L"),
     Heading(text="n", align="r"),
 )
-STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
-STARS_KEY = "Stars: p after Holm's correction below 0.05 (*), 0.01 (**), 0.001 (***)."
 STATISTICS_KEY = (
     "W/T/L: studies where the pick is worth more than, as much as, less than the expected random one. "
     f"{DASH} beside a value: not worked out; reference rows have no tests, and Holm is of the headline's "
@@ -70,7 +70,7 @@ def all_tables(
     method: str = "novelty/min",
     references: Sequence[str] = (RANDOM,),
 ) -> tuple[Table, ...]:
-    """Return every table in the paper's order, then statistics and the comparison with the paper.
+    """Return every table in the paper's order, pairs after the headline; then statistics and the paper's.
 
     `columns` are the headline's heads and their scores, {"BLEU-1": "bleu-1", …}, `deltas` the same of the
     delta tables, by default the paper's two. Per-run tables of a method that the results lack are left out.
@@ -82,9 +82,13 @@ def all_tables(
     measured = {(cell.section, cell.score) for cell in results.cells if cell.value is not None}
     shown = [section for section in every if any((section, score) in measured for score in columns.values())]
     compared = [section for section in shown if section in {value.section for value in paper_values()}]
-    by_run = method in results.methods
+    by_run = method in results.methods and len(results.runs) > 1
     return (
-        *(headline_table(results, section, columns, references=references) for section in shown),
+        *(
+            headline_table(results, section, _there(results, section, columns), references=references)
+            for section in shown
+        ),
+        *filter(None, (pairs_table(results, section, columns) for section in shown)),
         *(per_run_table(results, section, columns, method) for section in shown if by_run),
         *(delta_table(results, section, deltas[label], label) for section in shown for label in deltas),
         *(
@@ -109,7 +113,7 @@ def headline_table(
     below = [grid.line(columns, run=run, method=method) for method in references]
     means = grid.mean_line(columns, run=run) if grid.transition_methods() else ()
     best = [
-        max((spot.value for spot in column if spot.value is not None), default=nan)
+        max((spot.value or nan for spot in column if spot.is_above_random), default=nan)
         for column in zip(*lines, strict=True)
     ]
     rows = [
@@ -129,7 +133,7 @@ def headline_table(
         label=f"tab:avg-{slug(section_name(section))}",
         title=section_name(section),
         caption=f"headline scores, {scope}. Subscripts: relative change against the random baseline. "
-        "The best method of each column is in bold.",
+        "The best method of each column is in bold where it is above random.",
         headings=(Heading(text="Method", align="l"), *(Heading(text=column) for column in columns)),
         blocks=tuple(Block(rows=tuple(part)) for part in (rows, others, mean) if part),
         notes=(
@@ -219,6 +223,13 @@ def statistics_table(results: Results, section: str, score: str, label: str = ""
     )
 
 
+def _there(results: Results, section: str, columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns without those that are measured in other sections alone."""
+    here = {cell.score for cell in results.cells if cell.section == section}
+    elsewhere = results.scores.keys() - here
+    return {column: score for column, score in columns.items() if score not in elsewhere}
+
+
 def _selectors(results: Results) -> list[str]:
     """Return the methods that choose, in the order of the results."""
     return [method for method in results.methods if method not in REFERENCES]
@@ -244,8 +255,7 @@ def _statistics_row(spot: Spot, *, italic: bool) -> TableRow:
     name, cell = name_cell(spot.method, italic=italic), spot.cell
     if cell is None:
         return _row(name, [TableCell(text=DASH, italic=italic)] * (len(STATISTICS_HEADINGS) - 1))
-    holm = 1.0 if cell.delta is None or cell.holm is None else cell.holm
-    stars = next((stars for bound, stars in STARS if holm < bound), "")
+    stars = "" if cell.delta is None else stars_of(cell.holm)
     counts = (cell.wins, cell.ties, cell.losses)
     texts = [
         number(cell.value),

@@ -25,6 +25,26 @@ TRANSITION_METHODS = tuple(f"{distance}/{aggregate}" for distance in DISTANCES f
 DASH = "–"
 SECTION_NAMES = {"findings": "Findings", "impression": "Impressions", "report": "Whole report"}
 DISTANCE_NAMES = dict(zip(DISTANCES, ("Mean-Shift", "Novelty", "Dir-Hausdorff", "Cost-OT"), strict=True))
+FAMILY_NAMES = {  # of scores: how a name begins
+    "bleu": "BLEU",
+    "rouge": "ROUGE",
+    "meteor": "METEOR",
+    "chrf++": "chrF++",
+    "bertscore": "BERTScore",
+    "comet": "COMET",
+    "radgraph": "RadGraph",
+    "chexbert": "CheXbert",
+    "labels": "Labels",
+    "temporal": "Temporal",
+    "state": "State",
+}
+PART_NAMES = {
+    "f": "",
+    "p": "precision",
+    "r": "recall",
+    "f1": "F1",
+    **{mean: f"{mean} F1" for mean in ("micro", "macro", "weighted", "samples")},
+}
 ROW_NAMES = {
     RANDOM: "Random baseline (reference)",
     RANDOM_SEEDS: "Random baseline, seeded picks",
@@ -85,6 +105,11 @@ class Spot:
     def value(self) -> float | None:
         """Return the number, None where there is none."""
         return self.cell.value if self.cell else None
+
+    @property
+    def is_above_random(self) -> bool:
+        """Say whether the number is above the random pick's."""
+        return bool(self.cell and self.cell.delta is not None and self.cell.delta > 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +191,21 @@ def method_name(method: str) -> str:
     if distance in DISTANCE_NAMES and aggregate:
         return f"{DISTANCE_NAMES[distance]} / {aggregate}"
     return ROW_NAMES.get(method, method)
+
+
+def score_name(score: str) -> str:
+    """Return a score's name as people write it; one that is not tabon's stays as it is.
+
+    >>> [score_name(score) for score in ("rouge-l-f", "corpus-bleu-4", "chrf++", "labels-14-micro", "mine")]
+    ['ROUGE-L', 'corpus BLEU-4', 'chrF++', 'Labels-14 micro F1', 'mine']
+    """
+    family, *parts = score.removeprefix("corpus-").split("-")
+    if family not in FAMILY_NAMES:
+        return score
+    joined = "-" + parts.pop(0).upper() if parts and (parts[0].isdigit() or parts[0] == "l") else ""
+    words = filter(None, (PART_NAMES.get(part, part) for part in parts))
+    corpus = "corpus " if score.startswith("corpus-") else ""
+    return " ".join([f"{corpus}{FAMILY_NAMES[family]}{joined}", *words])
 
 
 def name_cell(method: str, *, italic: bool = False, bold: bool = False) -> TableCell:

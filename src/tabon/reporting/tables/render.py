@@ -1,4 +1,4 @@
-"""A table as a value, and its four written forms.
+"""A table as a value, and its five written forms.
 
 A `Table` holds text that is already rounded; a renderer only marks it up. The
 same table gives the same bytes: no date, no dictionary order, no locale.
@@ -108,6 +108,34 @@ def _full_caption(table: Table, bold: Callable[[str], str], dash: str, mark: Cal
     return f"{title} {dash} {mark(table.caption)}" if table.caption else title
 
 
+# Text
+
+
+def _text(table: Table) -> str:
+    """Write aligned columns for a terminal, the title above and notes below; best values have a *."""
+    lines = [[head.whole() for head in table.headings]]
+    for block in table.blocks:
+        if block.heading:
+            lines.append([block.heading.text] + [""] * (len(table.headings) - 1))
+        lines += [
+            [text for cell in row.cells for text in (_text_cell(cell), *[""] * (cell.span - 1))]
+            for row in block.rows
+        ]
+    lines = [[_BREAKS.sub(" ", text) for text in line] for line in lines]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = [[line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines]
+    first, *others = ["  ".join(line).rstrip() for line in padded]
+    title = _full_caption(table, lambda text: text, "–", lambda text: _BREAKS.sub(" ", text))
+    notes = ["", *(_BREAKS.sub(" ", note) for note in table.notes)] if table.notes else []
+    return "\n".join([title, "", first, "-" * (sum(widths) + 2 * len(widths) - 2), *others, *notes]) + "\n"
+
+
+def _text_cell(cell: TableCell) -> str:
+    """Return a cell's text; a bold number has a * before it."""
+    mark = "*" if cell.bold and _NUMERIC.fullmatch(cell.text) else ""
+    return f"{mark}{cell.text}" + (f" ({cell.subscript})" if cell.subscript else "")
+
+
 # Markdown
 
 
@@ -201,11 +229,9 @@ def _latex(table: Table) -> str:
         rf"  \label{{{table.label}}}",
         r"  \centering",
         r"  \setlength{\tabcolsep}{3pt}",
-        r"  \resizebox{\textwidth}{!}{",
         rf"  \begin{{tabular}}{{{''.join(head.align for head in table.headings)}}}",
         *(f"    {line}" for line in _latex_lines(table)),
         r"  \end{tabular}",
-        "  }",
     ]
     if table.notes:
         notes = "\\par\n  ".join(map(_latex_text, table.notes))
@@ -340,5 +366,5 @@ def _html_cell(cell: TableCell) -> str:
 
 
 FORMS: Mapping[str, Callable[[Table], str]] = MappingProxyType(
-    {"markdown": _markdown, "latex": _latex, "csv": _csv, "html": _html}
+    {"text": _text, "markdown": _markdown, "latex": _latex, "csv": _csv, "html": _html}
 )

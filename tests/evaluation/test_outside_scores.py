@@ -1,0 +1,128 @@
+"""Scores of another program share the oracle, the gap, the intervals and the tests."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tabon.cli import main
+from tabon.data.simulate import SimulationSettings, simulate_queries
+from tabon.errors import BadInputError
+from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases
+from tabon.evaluation.draft_scores import state_f1
+from tabon.evaluation.outside_scores import read_scores
+
+SETTINGS = SimulationSettings(patients=150, num_candidates=3)
+QUERIES = list(simulate_queries(SETTINGS))
+LINES = [json.dumps(query).encode() + b"\n" for query in QUERIES]
+
+
+def rows(
+    *, name="judge", direction="higher", worth=lambda query, draft: state_f1(draft["state"], query["state"])
+):
+    """Return a row for each draft."""
+    sign = 1 if direction == "higher" else -1
+    return [
+        {"id": query["id"], "draft": number, "name": name, "value": sign * worth(query, draft),
+         "direction": direction}
+        for query in QUERIES
+        for number, draft in enumerate(query["candidates"])
+    ]  # fmt: skip
+
+
+def written(path, records):
+    """Write rows as CSV or JSON Lines, by the file's name."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        if path.suffix == ".csv":
+            writer = csv.DictWriter(file, ["id", "draft", "name", "value", "direction"])
+            writer.writeheader()
+            writer.writerows(records)
+        else:
+            file.writelines(json.dumps(record) + "\n" for record in records)
+    return path
+
+
+def evaluated(*outside):
+    """Evaluate the first draft with scores from outside and no metric."""
+    cases = read_cases(LINES, name="simulated")
+    chosen = {case.query.id: 0 for case in cases.cases}
+    picks = Picks(method="first", signature="selector:first", chosen=chosen, distances={})
+    run = RunInput(name="run", cases=cases, picks=(picks,))
+    return evaluate([run], [], EvaluationSettings(resamples=100), outside=outside)
+
+
+@pytest.mark.parametrize("file", ["scores.csv", "scores.jsonl"])
+@pytest.mark.parametrize("direction", ["higher", "lower"])
+def test_a_score_from_outside_is_treated_as_one_from_inside(tmp_path, file, direction):
+    """State-F1 from a file gives the numbers of state-F1, whichever way its values point."""
+    [score] = read_scores(written(tmp_path / file, rows(direction=direction)))
+    results = evaluated(score)
+    for method in ("random", "first", "oracle"):
+        place = {"run": "run", "section": "report", "method": method}
+        inside, outside = (results.cell(score=name, **place) for name in ("state-f1", "judge"))
+        for field in ("value", "low", "high", "delta", "gap", "gap_low", "gap_high", "p", "wins"):
+            expected, found = getattr(inside, field), getattr(outside, field)
+            assert found == (expected if expected is None else pytest.approx(expected, abs=1e-12)), field
+    assert set(results.headline) == {"state-f1", "judge"}
+    assert ("sign:turned" in results.scores["judge"]) == (direction == "lower")
+
+
+def test_the_order_of_rows_does_not_matter_and_the_values_do(tmp_path):
+    """The signature is that of the values."""
+    records = rows()
+    shuffled = [records[row] for row in np.random.default_rng(0).permutation(len(records))]
+    other = [{**records[0], "value": 0.123}, *records[1:]]
+    found = [
+        read_scores(written(tmp_path / f"{number}.csv", each))[0].signature
+        for number, each in enumerate((records, shuffled, other))
+    ]
+    assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda all_rows: all_rows[1:], "1 without a row"),
+        (lambda all_rows: [*all_rows, {**all_rows[0], "id": "nobody"}], "no draft of the queries ('nobody')"),
+        (lambda all_rows: [*all_rows, {**all_rows[0], "draft": 9}], "draft 9"),
+        (lambda all_rows: [*all_rows, all_rows[0]], "is there twice"),
+        (
+            lambda all_rows: [{**all_rows[0], "value": "nan"}, *all_rows[1:]],
+            "line 1: the value is not finite",
+        ),
+        (lambda all_rows: [{**all_rows[0], "value": None}, *all_rows[1:]], "line 1 is no score"),
+        (lambda all_rows: [{**all_rows[0], "direction": "up"}, *all_rows[1:]], "higher or lower"),
+        (lambda all_rows: [{**all_rows[0], "direction": "lower"}, *all_rows[1:]], "two directions"),
+        (lambda _: [], "holds no scores"),
+    ],
+)
+def test_rows_that_do_not_fit_are_named(tmp_path, change, message):
+    """What is missing, unknown, twice or no number is refused with its place."""
+    path = written(tmp_path / "scores.jsonl", change(rows()))
+    with pytest.raises(BadInputError) as error:
+        evaluated(*read_scores(path))
+    assert message in str(error.value)
+
+
+def test_the_command_takes_a_file_of_scores(tmp_path):
+    """`tabon evaluate --scores` prints the table of such a score and refuses a name that is taken."""
+    (tmp_path / "queries.jsonl").write_bytes(b"".join(LINES))
+    picks = [{"id": query["id"], "selected": 0, "signature": "selector:first"} for query in QUERIES]
+    (tmp_path / "first.jsonl").write_text("".join(json.dumps(pick) + "\n" for pick in picks))
+
+    def command(name):
+        scores = written(tmp_path / "scores.csv", rows(name=name))
+        return CliRunner().invoke(main, [
+            "evaluate", str(tmp_path / "queries.jsonl"), "--selections", str(tmp_path / "first.jsonl"),
+            "--scores", str(scores), "--metrics", "rouge", "--show", name, "--resamples", "50",
+            "--no-measurements", "--out", str(tmp_path / "results.json"),
+        ])  # fmt: skip
+
+    answer = command("green")
+    assert answer.exit_code == 0, answer.output
+    assert "**green on Whole report**" in answer.stdout
+    answer = command("rouge-l-f")
+    assert answer.exit_code == 1
+    assert "name it otherwise" in answer.output

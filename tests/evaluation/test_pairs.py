@@ -1,0 +1,185 @@
+"""Selectors against each other: equal picks are equal, a better one is found, and its interval holds."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases
+from tabon.evaluation.compare import Chance, RunTable
+from tabon.evaluation.draft_scores import Measured
+from tabon.evaluation.inputs import Case
+from tabon.evaluation.pairs import adjusted_pairs, compare_pairs
+from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, PairedDifference, read_results, write_results
+from tabon.evaluation.statistics import holm
+from tabon.metrics import load_metric
+from tabon.metrics.protocol import Score, mean_of
+from tabon.text.records import Query
+from tabon.text.reports import Report
+
+ROUGE = load_metric("rouge")
+SETTINGS = EvaluationSettings(resamples=300, headline=("rouge-l-f", "rouge-1-f"))
+WORDS = ["heart", "size", "normal", "lungs", "clear", "no", "effusion", "left", "opacity", "stable"]
+
+
+@pytest.fixture(scope="module")
+def cases():
+    """Return 30 studies of 20 patients with three drafts each."""
+    rng = np.random.default_rng(0)
+
+    def text(words=8):
+        return " ".join(rng.choice(WORDS, size=words))
+
+    records = [
+        {
+            "id": f"q{number}",
+            "patient": f"p{number % 20}",
+            "prior": {"findings": text(), "impression": text(3)},
+            "candidates": [{"findings": text(), "impression": text(3)} for _ in range(3)],
+            "reference": {"findings": text(), "impression": text(3)},
+        }
+        for number in range(30)
+    ]
+    return read_cases([json.dumps(record).encode() for record in records], name="made up")
+
+
+def picks(cases, method, choose):
+    """Return picks by a rule over the number of a study."""
+    chosen = {case.query.id: choose(number) for number, case in enumerate(cases.cases)}
+    return Picks(method=method, signature=f"selector:{method}", chosen=chosen, distances={})
+
+
+def rules(cases):
+    """Return three rules: the first and the second draft, and the first under another name."""
+    named = {"first": lambda _: 0, "second": lambda _: 1, "again": lambda _: 0}
+    return tuple(picks(cases, name, choose) for name, choose in named.items())
+
+
+@pytest.fixture(scope="module")
+def results(cases):
+    """Evaluate the three rules."""
+    return evaluate([RunInput(name="run", cases=cases, picks=rules(cases))], [ROUGE], SETTINGS)
+
+
+def pair(results, method, other, score="rouge-l-f", section="findings"):
+    """Return one pair."""
+    place = (section, score, method, other)
+    [found] = [each for each in results.pairs if (each.section, each.score, each.method, each.other) == place]
+    return found
+
+
+def test_every_pair_is_compared_by_every_headline_score(results):
+    """Three methods are three pairs, in two sections by two scores."""
+    assert len(results.pairs) == 3 * 2 * 2
+    assert {each.score for each in results.pairs} == set(SETTINGS.headline)
+
+
+def test_equal_picks_do_not_differ(results):
+    """Two methods with the same picks: difference 0 with an interval of 0, and p = 1."""
+    same = pair(results, "first", "again")
+    assert (same.delta, same.delta_low, same.delta_high) == (0.0, 0.0, 0.0)
+    assert (same.gap, same.gap_low, same.gap_high) == (0.0, 0.0, 0.0)
+    assert (same.p, same.holm) == (1.0, 1.0)
+
+
+def test_a_difference_is_that_of_the_cells(results):
+    """Value minus value, and gap closed minus gap closed."""
+    found = pair(results, "first", "second")
+    place = {"run": "run", "section": "findings", "score": "rouge-l-f"}
+    one, other = (results.cell(method=method, **place) for method in ("first", "second"))
+    assert found.delta == pytest.approx(one.value - other.value, abs=1e-12)
+    assert found.gap == pytest.approx(one.gap - other.gap, abs=1e-12)
+    assert found.delta_low < found.delta < found.delta_high
+    assert found.n == one.n == 30
+
+
+def test_the_other_way_round_only_the_sign_changes(cases, results):
+    """B against A is A against B with the sign turned and the same p."""
+    turned = evaluate([RunInput(name="run", cases=cases, picks=rules(cases)[1::-1])], [ROUGE], SETTINGS)
+    there, back = pair(results, "first", "second"), pair(turned, "second", "first")
+    assert back.delta == pytest.approx(-there.delta)
+    assert (back.delta_low, back.delta_high) == pytest.approx((-there.delta_high, -there.delta_low))
+    assert back.p == pytest.approx(there.p)
+
+
+def test_against_the_random_pick_a_pair_is_the_cell(cases):
+    """A method that always abstains is the random pick: delta, interval, gap and p are the cell's."""
+    silent = picks(cases, "silent", lambda _: -1)
+    run = RunInput(name="run", cases=cases, picks=(rules(cases)[0], silent))
+    found = evaluate([run], [ROUGE], SETTINGS)
+    cell = found.cell(run="run", section="findings", method="first", score="rouge-l-f")
+    ahead = pair(found, "first", "silent")
+    for name in ("delta", "delta_low", "delta_high", "gap", "gap_low", "gap_high", "p"):
+        assert getattr(ahead, name) == pytest.approx(getattr(cell, name)), name
+
+
+def test_of_several_runs_the_mean_is_compared(cases):
+    """The difference is that of the means over runs."""
+    other = replace(cases, cases=cases.cases[:20])
+    runs = [
+        RunInput(name=name, cases=each, picks=rules(cases)) for name, each in (("a", cases), ("b", other))
+    ]
+    found = evaluate(runs, [ROUGE], SETTINGS)
+    place = {"run": MEAN_RUN, "section": "findings", "score": "rouge-l-f"}
+    one, two = (found.cell(method=method, **place) for method in ("first", "second"))
+    assert pair(found, "first", "second").delta == pytest.approx(one.value - two.value, abs=1e-12)
+
+
+def test_holm_is_over_all_pairs(results):
+    """The family is every pair of every headline score in every section."""
+    expected = holm(np.array([each.p for each in results.pairs]))
+    assert [each.holm for each in results.pairs] == pytest.approx(expected.tolist())
+
+
+def test_a_pair_without_p_is_left_out_of_the_family():
+    """An undefined p is neither adjusted nor counted."""
+    one = PairedDifference(section="findings", score="s", method="a", other="b", n=3, p=0.04)
+    found = adjusted_pairs([one, replace(one, p=None)])
+    assert [each.holm for each in found] == [0.04, None]
+
+
+def test_results_without_pairs_can_still_be_read(results, tmp_path):
+    """A file of before has no pairs; one of now comes back whole."""
+    write_results(tmp_path / "new.json", results)
+    assert read_results(tmp_path / "new.json").pairs == results.pairs
+    record = json.loads((tmp_path / "new.json").read_text(encoding="utf-8"))
+    del record["pairs"]
+    (tmp_path / "old.json").write_text(json.dumps(record), encoding="utf-8")
+    assert read_results(tmp_path / "old.json").pairs == ()
+
+
+def planted(rng, gain):
+    """Return a run where the second of four drafts is better than the first by a gain, patient by patient."""
+    studies = rng.integers(1, 4, size=80)
+    patients = np.repeat(np.arange(80), studies)
+    ahead = gain + 0.1 * rng.normal(size=80)[patients] + 0.05 * rng.normal(size=len(patients))
+    values = rng.uniform(size=(len(patients), 4, 1))
+    values[:, 1, 0] = values[:, 0, 0] + ahead
+    cases = tuple(
+        Case(
+            Query(id=str(row), priors=(Report(),), candidates=(Report(),) * 4, patient=str(patient)), Report()
+        )
+        for row, patient in enumerate(patients)
+    )
+    there = np.ones(values.shape[:2], dtype=bool)
+    measured = Measured("findings", cases, (Score("value", mean_of(0)),), "made up", values, there)
+    return RunTable("run", measured, [np.full(len(cases), 1), np.zeros(len(cases), dtype=np.intp)])
+
+
+def test_the_planted_gain_lies_in_its_interval_as_often_as_it_says():
+    """Of 100 simulated comparisons the 95 % interval holds the planted gain in about 95 (binomial: >= 89)."""
+    rng, held, found = np.random.default_rng(5), 0, 0
+    for seed in range(100):
+        table = planted(rng, gain=0.05)
+        chance = Chance.draw(table.measured.cases, resamples=400, swaps=400, seed=seed)
+        [ahead] = compare_pairs([table], ["better", "worse"], chance)
+        held += ahead.delta_low <= 0.05 <= ahead.delta_high
+        found += ahead.p < 0.05
+    assert held >= 89
+    assert found >= 89
+
+
+def test_the_references_are_not_paired(results):
+    """Pairs are of selectors; against random and the oracle there are cells."""
+    assert not {RANDOM, ORACLE} & {name for each in results.pairs for name in (each.method, each.other)}
