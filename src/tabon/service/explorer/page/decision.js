@@ -14,7 +14,8 @@ function decidedItem(one, most) {
 
 /** Return what decided, and the evidence in plain sentences. */
 function decisionPanel(study, draft) {
-  const most = Math.max(...draft.decision.map((one) => Math.abs(one.share ?? 0)), 0);
+  const decided = draft.decision.filter((one) => !isNumber(one.share) || Math.round(100 * one.share) !== 0);
+  const most = Math.max(...decided.map((one) => Math.abs(one.share ?? 0)), 0);
   const evidence = SECTIONS.filter((section) => draft.evidence[section]?.length).map((section) => [
     el("h4", {}, `${title(section)} of draft ${draft.number}`),
     el(
@@ -38,7 +39,7 @@ function decisionPanel(study, draft) {
           el(
             "ol",
             { class: "decided" },
-            draft.decision.map((one) => decidedItem(one, most)),
+            decided.map((one) => decidedItem(one, most)),
           ),
         ]
       : null,
