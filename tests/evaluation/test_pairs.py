@@ -26,7 +26,7 @@ WORDS = ["heart", "size", "normal", "lungs", "clear", "no", "effusion", "left", 
 @pytest.fixture(scope="module")
 def cases():
     """Return 30 studies of 20 patients with three drafts each."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(1)
 
     def text(words=8):
         return " ".join(rng.choice(WORDS, size=words))
@@ -110,6 +110,8 @@ def test_against_the_random_pick_a_pair_is_the_cell(cases):
     found = evaluate([run], [ROUGE], SETTINGS)
     cell = found.cell(run="run", section="findings", method="first", score="rouge-l-f")
     ahead = pair(found, "first", "silent")
+    assert ahead.delta != 0
+    assert 0.01 < ahead.p < 1
     for name in ("delta", "delta_low", "delta_high", "gap", "gap_low", "gap_high", "p"):
         assert getattr(ahead, name) == pytest.approx(getattr(cell, name)), name
 
@@ -178,6 +180,17 @@ def test_the_planted_gain_lies_in_its_interval_as_often_as_it_says():
         found += ahead.p < 0.05
     assert held >= 89
     assert found >= 89
+
+
+def test_without_a_gain_p_is_seldom_small():
+    """Where neither is better, p below 0.05 is as rare as it says (binomial: <= 12 of 100)."""
+    rng, small = np.random.default_rng(6), 0
+    for seed in range(100):
+        table = planted(rng, gain=0.0)
+        chance = Chance.draw(table.measured.cases, resamples=10, swaps=400, seed=seed)
+        [ahead] = compare_pairs([table], ["one", "other"], chance)
+        small += ahead.p < 0.05
+    assert small <= 12
 
 
 def test_the_references_are_not_paired(results):
