@@ -160,10 +160,10 @@ def test_a_bad_line_does_not_matter_to_a_query_that_is_named(ask):
 
 
 def test_other_selectors_show_parts(ask):
-    """A selector with parts has a table of them for each section, and no shares."""
+    """What a selector measured beside its distance is a table for each section, without shares."""
     result = ask("--selector", "two-sided:min", "--id", QUERIES[0]["id"])
     assert result.exit_code == 0, result.output
-    assert "Parts of the findings distance" in result.stdout
+    assert "Measured beside the findings distance" in result.stdout
     assert "all lines add up" not in result.stdout
 
 
