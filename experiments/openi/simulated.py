@@ -50,7 +50,9 @@ def settings(plan: Plan) -> list[str]:
     return [*plan.kind_settings, *own]
 
 
-def build(out: Path, plan: Plan, names: list[str], seeds: tuple[int, ...]) -> None:
+def build(  # what is built, and where to
+    out: Path, plan: Plan, names: list[str], seeds: tuple[int, ...], count: int = QUERIES
+) -> None:
     """Write the files of every setting and seed."""
     for seed in seeds:
         for name in names:
@@ -58,10 +60,10 @@ def build(out: Path, plan: Plan, names: list[str], seeds: tuple[int, ...]) -> No
             write_lines(
                 folder / "train.jsonl", simulate_transitions(SimulationSettings(seed=seed, **COHORT), "train")
             )
-            write_lines(folder / "test.jsonl", list(queries(plan, name, seed))[:QUERIES])
+            write_lines(folder / "test.jsonl", list(queries(plan, name, seed, count))[:count])
 
 
-def queries(plan: Plan, name: str, seed: int) -> Iterator[Mapping[str, object]]:
+def queries(plan: Plan, name: str, seed: int, count: int = QUERIES) -> Iterator[Mapping[str, object]]:
     """Yield the queries of one setting: of the simulated generator, or with drafts made as for Open-i."""
     kind, level, size = name.split("-")
     if kind in PROMPTS:
@@ -69,7 +71,7 @@ def queries(plan: Plan, name: str, seed: int) -> Iterator[Mapping[str, object]]:
         yield from simulate_queries(SimulationSettings(seed=seed, **COHORT, **own), "test")
         return
     cohort = SimulationSettings(seed=seed, **COHORT)
-    asked = list(simulate_transitions(cohort, "test"))[:QUERIES]
+    asked = list(simulate_transitions(cohort, "test"))[:count]
     pool = list(simulate_transitions(cohort, "valid"))
     reports = [
         *(_report(record, side) for side in ("prior", "current") for record in asked),
