@@ -347,7 +347,8 @@ def test_refusals_keep_what_is_in_flight(cohort, tmp_path):
     """Five refusals in a row end a run; what was paid for beside them is kept, in every run."""
     with ProviderServer(image=False, gate=8) as server:
         for _ in range(3):
-            server.script = [OK] * server.calls + [OK, OK, OK, *[status(400)] * 5]
+            refused = [status(400)] * 20  # five in a row, in whatever order the first eight are answered
+            server.script = [OK] * server.calls + [OK, OK, OK, *refused]
             server.gate = server.calls + 8  # no answer before eight calls are in flight
             server._loop.call_soon_threadsafe(server._open.clear)
             done = ask(server, cohort, tmp_path / "d")

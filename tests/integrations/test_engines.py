@@ -96,13 +96,14 @@ def cluster():
         patch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "helpers"))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            others = set(children(os.getpid()))  # of other tests, such as a pool's tracker
             started = patiently(lambda: cluster_with_head({**NODE, **head, "temp_dir": folder}))
             try:
                 patiently(lambda: started.add_node(**NODE))
                 started.client = f"ray://127.0.0.1:{head['ray_client_server_port']}"
                 yield started
             finally:
-                processes = children(os.getpid())
+                processes = set(children(os.getpid())) - others
                 started.shutdown()
                 until(lambda: not any(map(alive, processes)), "Ray has ended")
                 signal.signal(signal.SIGTERM, on_term)

@@ -257,12 +257,12 @@ class Run(StoppableRun):
                 if self._refused >= self._limits.refusals_in_a_row:
                     raise
             return
+        self._refused = 0  # before its line is written, while others are refused
         cost = self._budget.settle(reserved, self._budget.price.cost(answer))
         time = datetime.now(UTC).isoformat(timespec="seconds")
         kept = asyncio.get_running_loop().create_future()
         self._lines.put_nowait((draft_line(task.key, answer, cost=cost, time=time), kept))
         await kept
-        self._refused = 0
         self.progress.kept += 1
         self.progress.spent = self._budget.spent
         self.progress.outcomes[answer.outcome] += 1
