@@ -6,7 +6,7 @@ from itertools import islice
 
 from tabon import Selector, TransitionBank
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
-from tabon.explain import explain
+from tabon.explanation import explain
 from tabon.text.records import query_from_record, transition_from_record
 from timing import Line, best_of, share
 

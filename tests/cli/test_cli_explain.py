@@ -10,8 +10,8 @@ from explorer_cases import data_of, read
 from tabon import Selector, TransitionBank
 from tabon.cli.explain import ON_A_TERMINAL
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
-from tabon.explain.explanation import explain_many
-from tabon.explain.text import RESEARCH_USE, explanation_text, explanations_text, flag_lines
+from tabon.explanation.explanation import explain_many
+from tabon.explanation.text import RESEARCH_USE, explanation_text, explanations_text, flag_lines
 from tabon.method.selection import Note
 from tabon.text.records import query_from_record
 from tabon.text.sentences import split_sentences

@@ -3,7 +3,7 @@
 import hostile
 from budgets import budget, seeded
 from hostile import CANARY
-from tabon.explain.flags import draft_flags
+from tabon.explanation.flags import draft_flags
 from tabon.text.change_words import change_words
 from tabon.text.observations import label_text, mentions
 from tabon.text.reports import parse_report, pieces

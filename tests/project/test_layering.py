@@ -15,7 +15,7 @@ LAYERS = [  # from low to high; a folder imports only from lower layers
     {"encoders", "metrics"},
     {"method"},
     {"search", "selectors"},
-    {"explain", "data", "generation", "evaluation"},
+    {"explanation", "data", "generation", "evaluation"},
     {"reporting"},
     {"service", "integrations", "cli"},
 ]

@@ -30,8 +30,8 @@ from explorer_cases import (
 from tabon.encoders.hashing import HashingEncoder
 from tabon.encoders.sentence_store import CachingEncoder
 from tabon.errors import BadInputError, TabonError, UnknownNameError
-from tabon.explain.explanation import explain
-from tabon.explain.flags import FLAG_KINDS, draft_flags
+from tabon.explanation.explanation import explain
+from tabon.explanation.flags import FLAG_KINDS, draft_flags
 from tabon.method.bank import bank_transitions
 from tabon.reporting.transition_map import project
 from tabon.selectors.setup import SelectionSettings, make_selector, may_abstain

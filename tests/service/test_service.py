@@ -20,7 +20,7 @@ from tabon.cli.serve import serve_command
 from tabon.encoders.hashing import HashingEncoder
 from tabon.encoders.sentence_store import LONGEST, CachingEncoder
 from tabon.errors import ServiceError
-from tabon.explain.explanation import explain
+from tabon.explanation.explanation import explain
 from tabon.search.index_files import IndexFiles
 from tabon.selectors.setup import SelectionSettings, answer
 from tabon.service import AnswerSettings, query_service_of

@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from schema_run import check_all, found_by_schemathesis
 from service_server import get, query_service, service
-from tabon.explain.explanation import NEIGHBOURS
+from tabon.explanation.explanation import NEIGHBOURS
 from tabon.service import Limits, RouteModule
 from tabon.service.app import MOST_NEIGHBOURS, query_module
 from tabon.service.explorer_routes import explorer_module

@@ -26,9 +26,9 @@ from tabon.cli.shared_options import (
 )
 from tabon.errors import BadInputError
 from tabon.evaluation.inputs import NOTHING
-from tabon.explain.explanation import NEIGHBOURS, explain_many
-from tabon.explain.flags import query_flags
-from tabon.explain.text import explanations_text
+from tabon.explanation.explanation import NEIGHBOURS, explain_many
+from tabon.explanation.flags import query_flags
+from tabon.explanation.text import explanations_text
 from tabon.method.bank import TransitionBank
 from tabon.selectors.setup import SelectionSettings, make_selector
 from tabon.service.explorer.export import write_report

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tabon._internal.extras import require
 from tabon.errors import ServiceError
-from tabon.explain.explanation import NEIGHBOURS
+from tabon.explanation.explanation import NEIGHBOURS
 from tabon.service.guard import App, GuardSettings, RequestGuard
 from tabon.service.metrics import CONTENT_TYPE
 from tabon.service.parsing import NOTICE, explanation_body, query_from_body, selection_body, whole_number

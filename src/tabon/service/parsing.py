@@ -20,7 +20,7 @@ from tabon.errors import (
     ServiceError,
     TransportError,
 )
-from tabon.explain.explanation import Explanation
+from tabon.explanation.explanation import Explanation
 from tabon.method.selection import Selection
 from tabon.text.records import TEXT_KEYS, Query, query_from_record
 from tabon.text.reports import Report

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from tabon.encoders.sentence_store import CachingEncoder
 from tabon.errors import ServiceError, TabonError
-from tabon.explain.explanation import NEIGHBOURS, Explanation, explain
+from tabon.explanation.explanation import NEIGHBOURS, Explanation, explain
 from tabon.method.bank import TransitionBank
 from tabon.method.selection import Selection
 from tabon.selectors.scorer import AnySelector

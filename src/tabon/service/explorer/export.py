@@ -18,9 +18,9 @@ from typing import Any, Final
 
 from tabon._internal.atomic_files import replacing
 from tabon.errors import BadInputError, TabonError
-from tabon.explain.evidence import evidence_lines
-from tabon.explain.flags import FLAG_KINDS
-from tabon.explain.text import flag_lines
+from tabon.explanation.evidence import evidence_lines
+from tabon.explanation.flags import FLAG_KINDS
+from tabon.explanation.text import flag_lines
 from tabon.service.explorer.studies import Note, Studies, Study, StudyDraft, StudyLine
 from tabon.service.parsing import NOTICE
 from tabon.text.reports import SECTIONS, Report

@@ -17,7 +17,7 @@ from tabon.encoders.sentence_store import CachingEncoder
 from tabon.errors import BadInputError, UnknownNameError
 from tabon.evaluation.draft_scores import measure_section
 from tabon.evaluation.inputs import Case
-from tabon.explain.explanation import (
+from tabon.explanation.explanation import (
     DraftDistances,
     Explainer,
     Explanation,
@@ -27,7 +27,7 @@ from tabon.explain.explanation import (
     parts_add_up,
     transition_distance,
 )
-from tabon.explain.flags import Flag, query_flags
+from tabon.explanation.flags import Flag, query_flags
 from tabon.generation.images import encode_image
 from tabon.generation.protocol import EncodedImage
 from tabon.method.bank import TransitionBank

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from openi import openi_reports
 from openi_codes import codes
-from tabon.explain.flags import FLAG_KINDS, Flag, draft_flags, is_lasting
-from tabon.explain.flags.check import is_chatty
-from tabon.explain.flags.statements import lexicon, read
+from tabon.explanation.flags import FLAG_KINDS, Flag, draft_flags, is_lasting
+from tabon.explanation.flags.check import is_chatty
+from tabon.explanation.flags.statements import lexicon, read
 from tabon.text.observations import OBSERVATIONS
 from tabon.text.reports import Report
 from tabon.text.sentences import split_sentences
 
-BOOK = tomllib.loads(files("tabon.explain.flags").joinpath("findings.toml").read_text(encoding="utf-8"))
+BOOK = tomllib.loads(files("tabon.explanation.flags").joinpath("findings.toml").read_text(encoding="utf-8"))
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "flags.md"
 CODED = {  # the codes of Open-i that say it
     "scoliosis": "scoliosis",

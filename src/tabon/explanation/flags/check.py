@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from tabon.explain.flags.rules import (
+from tabon.explanation.flags.rules import (
     Flag,
     Place,
     contradicted,
@@ -19,7 +19,7 @@ from tabon.explain.flags.rules import (
     unsupported,
     without_prior,
 )
-from tabon.explain.flags.statements import read
+from tabon.explanation.flags.statements import read
 from tabon.text.records import Query
 from tabon.text.reports import SECTIONS, Report
 from tabon.text.sentences import split_sentences

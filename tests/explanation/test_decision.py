@@ -6,9 +6,9 @@ import pytest
 
 from tabon import Selector, TransitionBank
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
-from tabon.explain.decision import LACKS, REASONS, UNKNOWN, kind_of, reasons
-from tabon.explain.explanation import explain, explain_many
-from tabon.explain.text import explanation_text
+from tabon.explanation.decision import LACKS, REASONS, UNKNOWN, kind_of, reasons
+from tabon.explanation.explanation import explain, explain_many
+from tabon.explanation.text import explanation_text
 from tabon.method.selection import select
 from tabon.selectors.scorer import SELECTORS
 from tabon.selectors.text_scorers import SIMILAR_PRIORS

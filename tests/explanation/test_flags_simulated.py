@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from tabon.data.simulate import ERRORS, PROMPTS, SimulationSettings, simulate_queries
-from tabon.explain.flags import FLAG_KINDS, draft_flags, is_lasting
+from tabon.explanation.flags import FLAG_KINDS, draft_flags, is_lasting
 from tabon.text.records import query_from_record
 from tabon.text.reports import report_from_record
 

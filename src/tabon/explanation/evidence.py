@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from tabon.explain.alignment import Aligned, align
+from tabon.explanation.alignment import Aligned, align
 from tabon.method.sentence_sets import Ids, SentenceTable
 from tabon.selectors.fused.expectation import Expectation, Expectations
 from tabon.selectors.scorer import Batch, Scorer

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from textwrap import wrap
 
-from tabon.explain.alignment import Aligned, Kind
-from tabon.explain.evidence import evidence_lines
-from tabon.explain.explanation import DraftDistances, Explanation, SectionExplanation, TrainingChange
-from tabon.explain.flags import Flag
+from tabon.explanation.alignment import Aligned, Kind
+from tabon.explanation.evidence import evidence_lines
+from tabon.explanation.explanation import DraftDistances, Explanation, SectionExplanation, TrainingChange
+from tabon.explanation.flags import Flag
 from tabon.method.selection import Note
 
 WIDTH = 80

@@ -15,10 +15,10 @@ import numpy as np
 
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError
-from tabon.explain.alignment import Aligned
-from tabon.explain.decision import PartShare, because, decision, kind_of
-from tabon.explain.evidence import Evidence, align_rows, evidence_of
-from tabon.explain.flags import Flag, query_flags
+from tabon.explanation.alignment import Aligned
+from tabon.explanation.decision import PartShare, because, decision, kind_of
+from tabon.explanation.evidence import Evidence, align_rows, evidence_of
+from tabon.explanation.flags import Flag, query_flags
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES, Distance, Rows, cosine_cost, get_distance
 from tabon.method.selection import ABSTENTIONS, Neighbour, Note, Selection

@@ -65,7 +65,7 @@ class Lexicon:
 @cache
 def lexicon() -> Lexicon:
     """Read and compile the lexicon, once."""
-    book = tomllib.loads(files("tabon.explain.flags").joinpath("findings.toml").read_text(encoding="utf-8"))
+    book = tomllib.loads(files(__package__).joinpath("findings.toml").read_text(encoding="utf-8"))
     rows = book["findings"]
     groups = (f"(?P<k{index}>{'|'.join(row['words'])})" for index, row in enumerate(rows))
     kinds = tuple(Kind(row["name"], row.get("hides", False), row.get("device", False)) for row in rows)

@@ -15,7 +15,7 @@ from tabon import Selector, TransitionBank
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError
-from tabon.explain.explanation import explain, explain_many, shares
+from tabon.explanation.explanation import explain, explain_many, shares
 from tabon.method.distances import DISTANCES, cosine_cost, get_distance, transition
 from tabon.method.nearest import AGGREGATES
 from tabon.method.selection import Note, Selection

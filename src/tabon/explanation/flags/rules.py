@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
-from tabon.explain.flags.statements import Reading, Statement, lexicon
+from tabon.explanation.flags.statements import Reading, Statement, lexicon
 from tabon.text.change_words import CHANGES, Change
 from tabon.text.observations import Side
 from tabon.text.reports import Section

@@ -14,7 +14,7 @@ from strategies import unit_rows
 from tabon.data.simulate import SimulationSettings
 from tabon.data.simulate.records import _exams, _patients
 from tabon.encoders import load_encoder
-from tabon.explain.alignment import REWORDED, align, same_text, turned
+from tabon.explanation.alignment import REWORDED, align, same_text, turned
 from tabon.method.sentence_sets import embed
 
 NEARLY_ONE = {  # sentences that overlap, or stand for each other, by the simulation's topics
