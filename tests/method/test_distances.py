@@ -236,3 +236,18 @@ def test_only_small_costs_are_measured_again(monkeypatch):
     assert seen == []
     cosine_cost(prior=rows[:3], current=rows[2:])
     assert seen == [([rows[2].tolist()], [rows[2].tolist()])]
+
+
+@pytest.mark.parametrize(("prior_rows", "fixed_order"), [(32, False), (33, True)])
+@pytest.mark.parametrize("stack", [(), (1,)])
+def test_a_product_that_threads_would_share_is_summed_in_a_fixed_order(stack, prior_rows, fixed_order):
+    """Up to 2^18 multiplications a product is BLAS's; above, where threads change last bits, einsum's."""
+    rng = np.random.default_rng(0)
+    prior, current = (
+        (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
+        for rows in (rng.standard_normal((*stack, n, 256)) for n in (prior_rows, 32))
+    )
+    fixed = 0.5 - 0.5 * np.einsum("...nd,...md->...nm", prior, current).astype(np.float64)
+    blas = 0.5 - 0.5 * (prior @ np.swapaxes(current, -1, -2)).astype(np.float64)
+    assert (fixed != blas).any()  # so that the bits tell which one it was
+    np.testing.assert_array_equal(cosine_cost(prior=prior, current=current), fixed if fixed_order else blas)
