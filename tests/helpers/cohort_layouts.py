@@ -57,7 +57,7 @@ def pack(path: Path, content: bytes) -> Path:
     """Write a file, packed as its name says."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".gz":
-        content = gzip.compress(content)
+        content = gzip.compress(content, mtime=0)
     if path.suffix == ".zst":
         content = zstandard.ZstdCompressor().compress(content)
     path.write_bytes(content)
