@@ -30,6 +30,7 @@ KINDS: Mapping[Any, str] = {
     dict: "an object",
     Mapping: "an object",
 }
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # JSON can write one alone; nothing can encode it
 _PLAIN = re.compile(r"[\w ./+-]{1,60}")  # what may be shown of a file's keys
 
 
@@ -146,6 +147,8 @@ def _plain(kind: Any, choices: tuple[Any, ...], value: object, place: str) -> ob
     accepted = (int, float) if kind is float else kind
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
         raise _misfit(place, value, KINDS.get(kind, "something else"))
+    if isinstance(value, str) and HALF_CHARACTER.search(value):
+        raise MisfitError(_said(place, "holds half a character, which no file can hold"))
     if isinstance(value, int | float) and not abs(value) <= MAX_NUMBER:
         raise MisfitError(_said(place, "is no number below 10¹⁵"))
     return value
