@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from hashlib import sha256
 
 import numpy as np
@@ -75,6 +76,9 @@ def test_a_file_is_laid_out_as_the_docs_say(tmp_path):
     assert file.sha256 == read_bank_file(path).sha256 == data[end : end + 32].hex()
     header, at = json.loads(data[16:end]), end + 32
     assert header["facts"] == {"note": "é"}
+    assert data[16:end].startswith(
+        b'{"blobs": [{"dtype": '
+    )  # keys in order, so that equal banks are equal files
     assert len(data[16:end].rstrip()) > end - 16 - 64
     for told, (name, array) in zip(header["blobs"], ARRAYS.items(), strict=True):
         assert at % 64 == 0
@@ -146,6 +150,22 @@ def test_a_header_without_its_sum_is_cut_off(tmp_path, missing):
     """The header's sum belongs to the head."""
     with pytest.raises(BankDamagedError, match="header is cut off"):
         reading(tmp_path, laid_out({"blobs": [], "facts": {}})[:-missing])
+
+
+@pytest.mark.parametrize("place", range(8, 16))
+def test_every_byte_of_the_header_s_length_counts(tmp_path, place):
+    """A length that leads beyond the file, or past the header, is refused."""
+    data = bytearray(laid_out({"blobs": [], "facts": {}}))
+    data[place] ^= 1
+    with pytest.raises(BankDamagedError, match=r"header (is cut off|was changed)"):
+        reading(tmp_path, bytes(data))
+
+
+def test_a_changed_header_is_refused(tmp_path):
+    """A header that reads well but is not the one that was summed."""
+    data = laid_out({"blobs": [], "facts": {"note": "a"}})
+    with pytest.raises(BankDamagedError, match="its header was changed"):
+        reading(tmp_path, data.replace(b'"a"', b'"b"'))
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
@@ -268,6 +288,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path):
         (-1, False, False, True),
         (1.5, False, False, True),
         (-1.7e308, False, False, True),
+        (sys.float_info.max, False, False, True),
         (float("nan"), False, False, False),
         (float("-inf"), False, False, False),
         (10**400, False, True, False),

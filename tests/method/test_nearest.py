@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tabon.errors import BadInputError
 from tabon.method import nearest as module
 from tabon.method import transitions
-from tabon.method.nearest import ExactIndex, rounding_slack
+from tabon.method.nearest import ExactIndex, SectionBank, rounding_slack
 from unit_rows import slow_top_k, unit
 
 
@@ -129,6 +129,12 @@ def test_an_index_gives_its_rows_back():
     np.testing.assert_array_equal(other.rows(), rows[::-1])
     np.testing.assert_array_equal(index.rows(), rows)
     np.testing.assert_array_equal(index.vectors, rows[np.r_[0:40, 55:65]])
+
+
+def test_a_section_s_bank_counts_its_zero_rows():
+    """A training transition without change is one of the bank's N."""
+    index = ExactIndex(np.eye(3, dtype=np.float32))
+    assert len(SectionBank(index, rows=np.array([0, 2, 3]), zero_rows=np.array([1, 4]))) == 5
 
 
 def test_no_query_has_no_neighbours():

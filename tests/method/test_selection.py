@@ -31,6 +31,12 @@ def test_the_total_is_equation_11(pairs):
     assert total_distances([section(findings), section(impression)]) == tuple(f + i for f, i in pairs)
 
 
+def test_a_neighbour_is_its_row_and_distance():
+    """The bank it comes from is neither compared nor shown."""
+    assert Neighbour(3, 0.5, [{"id": "t"}]) == Neighbour(3, 0.5, [{"id": "u"}])
+    assert "'t'" not in repr(Neighbour(0, 0.5, [{"id": "t"}]))
+
+
 @given(st.lists(st.tuples(distances, distances), min_size=1, max_size=6))
 def test_the_smallest_total_is_chosen_as_equation_12(pairs):
     """The first of the smallest totals is chosen; the margin is the way to the second."""

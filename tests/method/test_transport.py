@@ -105,6 +105,13 @@ def test_clear_plans_of_simple_shapes_need_no_solver(monkeypatch, shape):
     assert asked == [3, 17]
 
 
+def test_shapes_with_many_vertices_are_left_to_the_solver(monkeypatch):
+    """However large the stack is: listing every plan of 7 to 8 sentences would not end."""
+    monkeypatch.setattr(transport, "_flows_by_trial", None)
+    costs = random_cost((transport.MANY, 7, 8), 1)
+    np.testing.assert_array_equal(optimal_plans(costs)[-1], optimal_plans(costs[-1]))
+
+
 @pytest.mark.parametrize("flipped", [False, True])
 @pytest.mark.parametrize("columns", range(2, 10))
 def test_ties_that_leave_one_plan_need_no_solver(monkeypatch, columns, flipped):
