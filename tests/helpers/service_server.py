@@ -90,14 +90,14 @@ def gated(number=1):
     return {"id": number, "prior": f"FINDINGS: {WORD} clear.", "candidates": [f"FINDINGS: {WORD} edema."]}
 
 
-def query_service(encoder=None, *, cached=1000, of=None, **settings):
+def query_service(encoder=None, *, cached=1000, of=None, selector="transition", **settings):
     """Return an answerer over the small bank, or another."""
     known = bank() if of is None else of
     own = HashingEncoder() if encoder is None else encoder
     cache = CachingEncoder(own, cached) if cached else None
-    selector = Selector(known, encoder=own if cache is None else cache)
     chosen = AnswerSettings(**{"timeout": PATIENCE, **settings})
-    return QueryService(known, selector, settings=chosen, cache=cache)
+    asked = Selector(known, selector, encoder=own if cache is None else cache)
+    return QueryService(known, asked, settings=chosen, cache=cache)
 
 
 @contextmanager

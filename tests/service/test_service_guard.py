@@ -482,12 +482,13 @@ def test_a_route_hears_that_its_client_is_gone(path):
         assert gone.wait(PATIENCE)
 
 
-def test_the_canary_is_in_no_log_and_no_metric(caplog):
+@pytest.mark.parametrize("selector", ["transition", "fused"])
+def test_the_canary_is_in_no_log_and_no_metric(caplog, selector):
     """Text, ids, unknown paths, parameters, headers and methods leave no trace."""
     caplog.set_level(logging.DEBUG)
     marked = {**queries()[0], "id": CANARY, "patient": CANARY, CANARY: CANARY}
     answered = set()
-    with service() as address:
+    with service(query_service(selector=selector)) as address:
         for body in (GOOD, marked, [CANARY], {CANARY: 1}):
             for route in ("/v1/select", "/v1/explain"):
                 found = post(address + route, json=body, headers={"x-request-id": CANARY})
