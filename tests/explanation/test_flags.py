@@ -14,12 +14,13 @@ from openi import openi_reports
 from openi_codes import codes
 from tabon.explanation.flags import FLAG_KINDS, Flag, draft_flags, is_lasting
 from tabon.explanation.flags.check import is_chatty
-from tabon.explanation.flags.statements import lexicon, read
+from tabon.explanation.flags.statements import read
+from tabon.text.findings import lexicon
 from tabon.text.observations import OBSERVATIONS
 from tabon.text.reports import Report
 from tabon.text.sentences import split_sentences
 
-BOOK = tomllib.loads(files("tabon.explanation.flags").joinpath("findings.toml").read_text(encoding="utf-8"))
+BOOK = tomllib.loads(files("tabon.text").joinpath("findings.toml").read_text(encoding="utf-8"))
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "flags.md"
 CODED = {  # the codes of Open-i that say it
     "scoliosis": "scoliosis",
@@ -39,6 +40,8 @@ SPOKEN = {  # names that no one writes
     "joint or spine hardware": "spinal hardware",
     "heart valve": "prosthetic heart valve",
     "Consolidation": "infiltrate",
+    "other device": "loop recorder",
+    "focal lucency": "apical lucency",
 }
 AGAINST_THE_PRIOR = {"dropped-finding", "denied-finding", "contradicted-change", "copy-forward"}
 

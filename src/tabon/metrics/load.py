@@ -21,9 +21,11 @@ METRICS: Mapping[str, str] = MappingProxyType(
         "chexbert": "tabon.metrics.chexbert:load",
         "labels": "tabon.metrics.labels:load",
         "temporal": "tabon.metrics.temporal:load",
+        "clinical": "tabon.metrics.clinical:load",
     }
 )
-WEIGHTLESS = ("bleu", "rouge", "chrf", "labels", "temporal")  # need no file beside the installed packages
+# these need no file beside the installed packages
+WEIGHTLESS = ("bleu", "rouge", "chrf", "labels", "temporal", "clinical")
 
 
 def load_metric(name: str, *, model: Path | None = None) -> Metric:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from tabon.text.sentences import split_sentences
 
@@ -67,6 +67,16 @@ _MEANING: Final[Mapping[str, Change]] = MappingProxyType({f"r{i}": kind for i, (
 _RECOMMENDS: Final = re.compile(
     r"\b(?:recommend|advis|follow-? ?up (?:to|until)|to (?:document|ensure|confirm))"
 )
+_DESCRIBES: Final = re.compile(
+    r"(?:increas|decreas|reduc|diminish)(?!ing)|more |less |greater|larger|smaller|bigger|better"
+)
+_ADVICE: Final = re.compile(r"continued (?:\w+ )?(?:follow|surveillance|attention|monitor|observation)")
+_LOOKS_BACK: Final = re.compile(r"interval|previous|prior|earlier|preceding|last|comparison")
+_COMPARES_SIDES: Final = re.compile(r"\w+ (?:than|on|in|at) (?:the )?(?:left|right)\b")
+_NOTHING_THERE: Final = re.compile(r"\b(?:no|without|none|not)\b[\w\s]*\Z")
+_HAPPENED: Final = re.compile(
+    r"\b(?:has|have|had|been|interval|now|since|further|slightly|some)\W*(?:\w+ly\W+)?\Z"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +111,46 @@ def changes(text: str) -> frozenset[Change]:
     ['new', 'stable']
     """
     return frozenset(word.change for word in change_words(text) if word.change in CHANGES)
+
+
+class SentenceChange(NamedTuple):
+    """One word or phrase that may look back at the prior."""
+
+    change: Change
+    start: int  # of its words in the sentence
+    end: int
+    told: bool  # "has increased" and "increasing" tell of change, "increased markings" may only describe
+
+
+def sentence_changes(sentence: str) -> tuple[SentenceChange, ...]:
+    """Find the words of one sentence that are about the time since the prior.
+
+    "No prior studies" is no look at one, and "continued follow-up" looks ahead.
+
+    >>> [(word.change, word.told) for word in sentence_changes("Increased markings, new effusion.")]
+    [('worse', False), ('new', True)]
+    """
+    text = sentence.lower()
+    return tuple(
+        SentenceChange(change, start, start + len(word), _tells_of_time(word, start, text))
+        for change, word, start in _in_sentence(sentence)
+        if (_looks_back(word, start, text) if change not in CHANGES else not _looks_elsewhere(start, text))
+    )
+
+
+def _looks_back(word: str, start: int, text: str) -> bool:
+    """Whether a mention of the time before is a look at the prior."""
+    return _LOOKS_BACK.search(word) is not None and _NOTHING_THERE.search(text[:start]) is None
+
+
+def _looks_elsewhere(start: int, text: str) -> bool:
+    """Whether a word of change is about what is to come, or about the other side: "worse on the right"."""
+    return any(other.match(text, start) for other in (_ADVICE, _COMPARES_SIDES))
+
+
+def _tells_of_time(word: str, start: int, text: str) -> bool:
+    """Whether a word tells of change, and does not only describe."""
+    return _DESCRIBES.match(word) is None or _HAPPENED.search(text[:start]) is not None
 
 
 @lru_cache(maxsize=1 << 16)

@@ -187,6 +187,8 @@ class SentenceMention(NamedTuple):
     observation: str
     polarity: Polarity
     side: Side | None
+    start: int  # of its words in the sentence
+    end: int
 
 
 def sentence_mentions(sentence: str) -> tuple[SentenceMention, ...]:
@@ -205,7 +207,7 @@ def _read(sentence: str) -> tuple[SentenceMention, ...]:
     spans = sorted([*_nouns(text), *statements], key=lambda span: (span.start, span.end))
     sides = _sides(text, spans)
     return tuple(
-        SentenceMention(observation, span.polarity, side)
+        SentenceMention(observation, span.polarity, side, span.start, span.end)
         for span, side in zip(spans, sides, strict=True)
         for observation in span.observations
     )

@@ -29,8 +29,8 @@ def simulate_transitions(settings: SimulationSettings, split: Split) -> Iterator
     >>> list(record)[:4], record["patient"]
     (['id', 'patient', 'prior', 'current'], 'sim-000000')
     """
-    for patient in _patients(settings, split):
-        for prior, current in pairwise(_exams(settings.seed, patient)):
+    for patient in patients(settings, split):
+        for prior, current in pairwise(exams(settings.seed, patient)):
             yield {
                 "id": f"{patient.name}-{current.visit.number}",
                 "patient": patient.name,
@@ -52,8 +52,8 @@ def simulate_queries(settings: SimulationSettings, split: Split = "test") -> Ite
     >>> len(query["candidates"]), sorted(query["candidates"][0])
     (3, ['errors', 'state', 'text'])
     """
-    for patient in _patients(settings, split):
-        for prior, current in pairwise(_exams(settings.seed, patient)):
+    for patient in patients(settings, split):
+        for prior, current in pairwise(exams(settings.seed, patient)):
             path, number = (settings.seed, patient.index), current.visit.number
             draws = Draws(*path, EVIDENCE_STREAM, number)
             evidence = gather(draws, prior.visit, current.visit, patient.health)
@@ -68,7 +68,7 @@ def simulate_queries(settings: SimulationSettings, split: Split = "test") -> Ite
             }
 
 
-def _patients(settings: SimulationSettings, split: Split) -> Iterator[Patient]:
+def patients(settings: SimulationSettings, split: Split) -> Iterator[Patient]:
     """The patients of a split, one at a time."""
     if split not in SPLITS:
         raise BadInputError(f"split is {split!r}; give one of {', '.join(SPLITS)}")
@@ -77,7 +77,7 @@ def _patients(settings: SimulationSettings, split: Split) -> Iterator[Patient]:
             yield simulate_patient(settings.seed, index)
 
 
-def _exams(seed: int, patient: Patient) -> Iterator[Exam]:
+def exams(seed: int, patient: Patient) -> Iterator[Exam]:
     """The patient's visits as they were read and written, in order, each with the last report at hand."""
     draws = Draws(seed, patient.index, WORDS_STREAM)
     home = draw_reader(draws, seed)

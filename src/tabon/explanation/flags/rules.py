@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
-from tabon.explanation.flags.statements import Reading, Statement, lexicon
+from tabon.explanation.flags.statements import Reading, Statement
 from tabon.text.change_words import CHANGES, Change
+from tabon.text.findings import lexicon
 from tabon.text.observations import Side
 from tabon.text.reports import Section
 

@@ -36,6 +36,7 @@ FAMILY_NAMES = {  # of scores: how a name begins
     "chexbert": "CheXbert",
     "labels": "Labels",
     "temporal": "Temporal",
+    "clinical": "Clinical score",
     "state": "State",
 }
 PART_NAMES = {
