@@ -216,7 +216,7 @@ def _add(
         least = min(options, key=lambda parts: sum(parts.values()))
         for kind, part in least.items():
             harm[kind] += one.weight * part / 2
-        agreed += one.weight * (1 - sum(least.values())) / 2
+        agreed += one.weight * max(0.0, 1 - sum(least.values())) / 2
     return agreed
 
 
