@@ -24,7 +24,7 @@ COMMANDS = MappingProxyType(
             "Data", "import_files:import_command", "Make a cohort of your own visits and drafts."
         ),
         "cohort": Entry("Data", "cohort:cohort", "Link the visits of a data set into transitions."),
-        "convert": Entry("Data", "convert:convert", "Read and write FHIR and DICOM SR."),
+        "convert": Entry("Data", "convert:convert", "Read and write FHIR, DICOM SR, ReXrank's JSON."),
         "simulate": Entry("Data", "cohort:simulate", "Write a simulated cohort with known truth."),
         "generate": Entry("Drafts", "generate:generate", "Generate drafts with a model, into a journal."),
         "drafts": Entry("Drafts", "generate:drafts", "Join a journal with its cohort into queries."),
@@ -39,6 +39,7 @@ COMMANDS = MappingProxyType(
         "compare": Entry("Evaluate", "compare:compare_command", "Select, score and compare selectors."),
         "evaluate": Entry("Evaluate", "evaluate:evaluate_command", "Score selections against references."),
         "table": Entry("Evaluate", "reproduce:table", "Make tables from results."),
+        "card": Entry("Evaluate", "card:card", "Print a results card or a reporting checklist."),
         "risk": Entry("Evaluate", "evaluate:risk", "Print the risk of what is kept when some abstain."),
         "controls": Entry("Evaluate", "evaluate:controls_command", "Change one thing at a time, and score."),
         "reproduce": Entry("Evaluate", "reproduce:reproduce_command", "Run the experiment of a folder."),

@@ -22,6 +22,7 @@ from tabon.errors import BadInputError
 from tabon.integrations.engines import open_engine
 from tabon.method.bank import TransitionBank, build_bank_file
 from tabon.method.distances import DISTANCES
+from tabon.reporting.cards.bank import bank_card
 from tabon.search import StoredSearch, open_search
 from tabon.text.records import read_transitions
 
@@ -95,10 +96,14 @@ def index(bank_path: Path, search: str, distances: tuple[str, ...]) -> None:
 @bank.command()
 @bank_argument
 @stored_search_option
+@click.option("--card", is_flag=True, help="Print a card in Markdown instead, for its author to complete.")
 @reports_errors
-def info(bank_path: Path, search: str | None) -> None:
+def info(bank_path: Path, search: str | None, *, card: bool) -> None:
     """Print what a bank is made of, as JSON."""
     loaded = TransitionBank.load(bank_path)
+    if card:
+        click.echo(bank_card(loaded), nl=False)
+        return
     stored = {} if search is None else {"search": stored_search(search).describe(loaded)}
     click.echo(json.dumps({**loaded.info(), **stored}, indent=2))
 

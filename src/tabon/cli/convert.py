@@ -1,4 +1,4 @@
-"""`tabon convert`: reports from and to FHIR and DICOM SR."""
+"""`tabon convert`: reports from and to FHIR and DICOM SR, picks to ReXrank's JSON."""
 
 import json
 import sys
@@ -12,8 +12,11 @@ import click
 from tabon._internal.atomic_files import replacing
 from tabon.cli.shared_options import name_of, reports_errors
 from tabon.data.formats import DISCLAIMER, MAX_FILE, Received, patient_of, read_any, write_fhir, write_sr
+from tabon.data.formats.rexrank import Studies, parse_studies, study_record, submission
 from tabon.errors import BadInputError
-from tabon.text.records import Query, query_from_record, read_queries, whole_query
+from tabon.evaluation.inputs import NOTHING, Case, check_picks, read_picks
+from tabon.text.records import Query, query_from_record, read_queries, reference_of, whole_query
+from tabon.text.reports import Report
 
 TARGETS = ("fhir-r4", "fhir-r5", "dicom-sr")
 WITHDRAWN = frozenset({"entered-in-error", "cancelled"})
@@ -26,7 +29,7 @@ _OUT = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
 @click.group(epilog=DISCLAIMER)
 def convert() -> None:
-    """Read priors and drafts from FHIR or DICOM SR, and write a chosen draft back."""
+    """Read priors and drafts from FHIR or DICOM SR, and write a chosen draft back; write ReXrank's JSON."""
 
 
 @convert.command()
@@ -118,6 +121,33 @@ def draft(  # noqa: PLR0913  # each is an option
         version: Any = target.rpartition("-")[2].upper()
         data = write_fhir(chosen, signature=signature, about=context, fhir_version=version, name=name)
     _write(data, out)
+
+
+@convert.command()
+@click.argument("queries", type=click.File("rb"))
+@click.argument("selections", type=click.File("rb"))
+@click.option("--studies", type=_FILE, help="ReXrank's own file of these studies; its fields are kept.")
+@click.option("--out", type=_OUT, default="-", help="Write here instead, in one step.")
+@reports_errors
+def rexrank(queries: IO[bytes], selections: IO[bytes], studies: Path | None, out: Path) -> None:
+    """Write the drafts that SELECTIONS chose of QUERIES as a submission to ReXrank.
+
+    One JSON object, study ids to `model_prediction` beside what ReXrank's programs
+    read. Studies without a pick are left out and counted.
+    """
+    name = name_of(queries)
+    asked = [whole_query(found, name=name) for found in read_queries(queries)]
+    picks = read_picks(selections, name=name_of(selections))
+    check_picks(picks, [Case(found, Report()) for found in asked], name=name_of(selections))
+    index = {found.id: picks.chosen.get(found.id, NOTHING) for found in asked}
+    chosen = {found.id: found.candidates[index[found.id]] for found in asked if index[found.id] != NOTHING}
+    known: Studies = {found.id: study_record(reference_of(found)) for found in asked}
+    if studies:
+        known = parse_studies(studies.read_bytes(), name=str(studies))
+    record = submission(chosen, known)
+    if lacking := len(known) - len(record):
+        click.echo(f"{lacking} of {len(known)} studies have no pick and are left out", err=True)
+    _write(json.dumps(record, indent=4).encode() + b"\n", out)
 
 
 def in_order(received: list[Received]) -> list[Received]:

@@ -20,7 +20,17 @@ from tabon.encoders import load_encoder
 from tabon.encoders.load import MPNET
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import MetricUnavailableError, MissingExtraError, TabonError
-from tabon.metrics import METRICS, WEIGHTLESS, bertscore, chexbert, comet, load_metric, meteor, radgraph
+from tabon.metrics import (
+    METRICS,
+    WEIGHTLESS,
+    bertscore,
+    chexbert,
+    comet,
+    load_metric,
+    meteor,
+    radgraph,
+    rexrank,
+)
 from tabon.metrics.models.bert import EXTRA, find_folder
 
 COMMANDS = ("pip", "hf", "rm")  # how a remedy begins that can be pasted into a shell
@@ -155,6 +165,8 @@ def metric_files(name: str) -> object:
             raise MissingExtraError(package, EXTRA)
     if name == "radgraph":
         return radgraph.find_model(None)
+    if name == "rexrank":
+        return rexrank.find_files(None)[0]
     weights, *_ = [
         find_folder(name, repository, files, revision=revision, model=None)
         for repository, files, revision in MODEL_FILES[name]

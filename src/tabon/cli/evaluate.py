@@ -274,7 +274,7 @@ def risk(
 
 def metric_of(score: str) -> Metric:
     """Return the metric that measures a score."""
-    family = score.removeprefix("corpus-").partition("-")[0].rstrip("+")
+    family = score if score in METRICS else score.removeprefix("corpus-").partition("-")[0].rstrip("+")
     if family not in METRICS:
         raise UnknownNameError("score", score, ["rouge-l-f", "labels-14-samples", "bleu-4", "meteor"])
     metric = load_metric(family)

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tabon._internal.extras import require
 from tabon.errors import BadInputError, MetricUnavailableError
@@ -34,23 +35,21 @@ CLASSES = (*[4] * 13, 2)  # "No Finding" is only there or not
 LONGEST = 512
 
 
-def find_files(model: Path | None) -> tuple[Path, Path]:
+def find_files(model: Path | None, *, metric: str = "chexbert") -> tuple[Path, Path]:
     """Return where the weights are, and the folder of config.json and the tokenizer.
 
-    All are in the folder `model`, or in the local Hub cache.
+    All are in the folder `model`, or in the local Hub cache. `metric` is the one that asks.
     """
     if model is None:
         weights = bert.find_folder(
-            "chexbert", REPOSITORY, (WEIGHTS,), revision=REVISION, model=None, published=PUBLISHED
+            metric, REPOSITORY, (WEIGHTS,), revision=REVISION, model=None, published=PUBLISHED
         )
-        backbone = bert.find_folder(
-            "chexbert", BACKBONE, BACKBONE_FILES, revision=BACKBONE_REVISION, model=None
-        )
+        backbone = bert.find_folder(metric, BACKBONE, BACKBONE_FILES, revision=BACKBONE_REVISION, model=None)
         return weights / WEIGHTS, backbone
-    folder = bert.find_folder("chexbert", REPOSITORY, (WEIGHTS, "config.json"), revision=None, model=model)
+    folder = bert.find_folder(metric, REPOSITORY, (WEIGHTS, "config.json"), revision=None, model=model)
     if not any((folder / name).is_file() for name in VOCABULARIES):
         raise MetricUnavailableError(
-            "chexbert", f"vocab.txt is not in {folder}", f"take it from {BACKBONE} on the Hub"
+            metric, f"vocab.txt is not in {folder}", f"take it from {BACKBONE} on the Hub"
         )
     return folder / WEIGHTS, folder
 
@@ -100,17 +99,30 @@ class CheXbert:
         """Return which observations each text states, (texts, 14), in the order of OBSERVATIONS."""
         if not texts:
             return np.zeros((0, len(OBSERVATIONS)), dtype=bool)
-        cleaned = [_cleaned(text) for text in texts]
-        ids = self._tokenizer(cleaned, truncation=True, max_length=self._longest)["input_ids"]
-        logits = np.stack(bert.encode_rows(ids, self._forward))
+        logits = np.stack(bert.encode_rows(self._ids(texts), self._forward))
         heads = np.split(logits, np.cumsum(CLASSES)[:-1], axis=1)
         classes = np.stack([head.argmax(axis=1) for head in heads], axis=1)
         return np.isin(classes, (POSITIVE, UNCERTAIN))
 
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vector of each text that the heads read, (texts, width): the last layer's first."""
+        if not texts:
+            return np.zeros((0, self._model.config.hidden_size), dtype=np.float32)
+        return np.stack(bert.encode_rows(self._ids(texts), self._first))
+
+    def _ids(self, texts: Sequence[str]) -> Any:  # noqa: ANN401  # lists of token ids
+        """Return the token ids of each text."""
+        cleaned = [_cleaned(text) for text in texts]
+        return self._tokenizer(cleaned, truncation=True, max_length=self._longest)["input_ids"]
+
+    def _first(self, ids: Any) -> Any:  # noqa: ANN401  # tensors, an optional import
+        """Return the last layer's vectors of the first token, (texts, width)."""
+        return self._model(ids).last_hidden_state[:, 0]
+
     def _forward(self, ids: Any) -> Any:  # noqa: ANN401  # tensors, an optional import
         """Return the logits of all heads side by side, (texts, 54)."""
         torch = require("torch", extra=bert.EXTRA, feature="torch")
-        return torch.nn.functional.linear(self._model(ids).last_hidden_state[:, 0], *self._heads)
+        return torch.nn.functional.linear(self._first(ids), *self._heads)
 
 
 def _head(tensors: dict[str, Any], number: int, part: str, path: Path) -> Any:  # noqa: ANN401  # a tensor

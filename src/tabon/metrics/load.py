@@ -22,10 +22,12 @@ METRICS: Mapping[str, str] = MappingProxyType(
         "labels": "tabon.metrics.labels:load",
         "temporal": "tabon.metrics.temporal:load",
         "clinical": "tabon.metrics.clinical:load",
+        "rexrank-bleu2": "tabon.metrics.rexrank:load_bleu2",
+        "rexrank": "tabon.metrics.rexrank:load",
     }
 )
 # these need no file beside the installed packages
-WEIGHTLESS = ("bleu", "rouge", "chrf", "labels", "temporal", "clinical")
+WEIGHTLESS = ("bleu", "rouge", "chrf", "labels", "temporal", "clinical", "rexrank-bleu2")
 
 
 def load_metric(name: str, *, model: Path | None = None) -> Metric:

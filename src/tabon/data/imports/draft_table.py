@@ -26,6 +26,7 @@ _WIDE = re.compile(
     r"|(?P<own_section>findings|impression)[ _-]*(?P<own_number>\d+)",
     re.IGNORECASE,
 )
+_RUN_ON = re.compile(r"(?<=[.!?])(?=(?:Findings|Impression):)", re.IGNORECASE)  # of ReXrank's own example
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +207,8 @@ def _records(
         texts = {name: values[name] for name in TEXTS if name in values}
         if isinstance(texts.get("text"), Mapping):
             texts = dict(texts["text"])
+        elif isinstance(texts.get("text"), str):
+            texts["text"] = _RUN_ON.sub(" ", texts["text"])
         yield id_text(values.get("number")), texts | model
 
 

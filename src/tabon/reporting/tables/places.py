@@ -37,6 +37,7 @@ FAMILY_NAMES = {  # of scores: how a name begins
     "labels": "Labels",
     "temporal": "Temporal",
     "clinical": "Clinical score",
+    "rexrank": "ReXrank",
     "state": "State",
 }
 PART_NAMES = {
@@ -44,6 +45,11 @@ PART_NAMES = {
     "p": "precision",
     "r": "recall",
     "f1": "F1",
+    "bleu2": "BLEU-2",
+    "bertscore": "BERTScore",
+    "semb": "SembScore",
+    "radgraph": "RadGraph",
+    "radcliq": "RadCliQ-v1",
     **{mean: f"{mean} F1" for mean in ("micro", "macro", "weighted", "samples")},
 }
 ROW_NAMES = {
@@ -197,8 +203,8 @@ def method_name(method: str) -> str:
 def score_name(score: str) -> str:
     """Return a score's name as people write it; one that is not tabon's stays as it is.
 
-    >>> [score_name(score) for score in ("rouge-l-f", "corpus-bleu-4", "chrf++", "labels-14-micro", "mine")]
-    ['ROUGE-L', 'corpus BLEU-4', 'chrF++', 'Labels-14 micro F1', 'mine']
+    >>> [score_name(score) for score in ("rouge-l-f", "corpus-bleu-4", "rexrank-minus-radcliq", "mine")]
+    ['ROUGE-L', 'corpus BLEU-4', 'ReXrank minus RadCliQ-v1', 'mine']
     """
     family, *parts = score.removeprefix("corpus-").split("-")
     if family not in FAMILY_NAMES:
