@@ -23,7 +23,7 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "rexrank.json").read
 MADE_UP = [case for case in GOLDEN["cases"] if "pair" in case]
 OPENI = [case for case in GOLDEN["cases"] if "openi" in case]
 SHOWN = dict(
-    zip(GOLDEN["columns"], (1e-12, 5e-6, 1e-6, 1e-7, 1e-5), strict=True)
+    zip(GOLDEN["columns"], (1e-12, 5e-6, 1e-6, 1e-12, 1e-5), strict=True)
 )  # largest difference allowed
 WORDS = st.lists(st.sampled_from(["clear", "Clear.", "no", "effusion", " ", "."]), max_size=12).map(" ".join)
 
@@ -88,7 +88,7 @@ def test_equals_them_on_200_real_reports(metric):
         pairs.append(Pair(reference=text, candidate=" ".join([*half, *other.split()])))
     assert len(pairs) == 200
     found = differences(metric, OPENI, pairs)
-    print(found)  # noqa: T201  # the figures of docs/decisions/rexrank.md: pytest -s
+    print({name: f"{value:.1e}" for name, value in found.items()})  # noqa: T201  # the figures of docs/decisions/rexrank.md: pytest -s
     assert all(found[name] <= bound for name, bound in SHOWN.items()), found
     assert (np.array([case["row"] for case in OPENI]).std(axis=0) > 0.01).all()  # no column is constant
 
@@ -212,7 +212,7 @@ def test_a_missing_model_is_named(tmp_path, folder, gone, named):
 def test_radgraph_xl_is_refused(tmp_path, folder):
     """RadCliQ was fitted with the first RadGraph; with another the sum means nothing."""
     shutil.copytree(folder, tmp_path / "models", ignore=lambda *_: ["radgraph"])
-    tiny_radgraph(tmp_path / "models", "radgraph-xl").rename(tmp_path / "models" / "radgraph")
+    shutil.copytree(tiny_radgraph(tmp_path, "radgraph-xl"), tmp_path / "models" / "radgraph")
     with pytest.raises(MetricUnavailableError, match="holds radgraph-xl, RadCliQ was fitted with radgraph"):
         rexrank.load(tmp_path / "models")
 

@@ -146,10 +146,12 @@ def radgraph(pairs, folder):
 def answers(pairs):
     """Return each pair's columns and RadCliQ-v1."""
     import numpy as np
+    import torch
     from sklearn.preprocessing import StandardScaler
 
     from tiny_metric_models import tiny_chexbert, tiny_roberta
 
+    torch.set_num_threads(1)  # tiny products on many threads only wait for each other
     with tempfile.TemporaryDirectory() as root:
         folder = Path(root)
         columns = [
