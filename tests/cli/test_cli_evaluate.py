@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from tabon._internal import extras
 from tabon.cli import main
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 
@@ -72,12 +73,56 @@ def test_tables_come_in_four_forms_from_the_stored_results(results):
 
 
 def test_everything_is_written_to_a_folder(results, tmp_path):
-    """`--out` writes tables, pictures and a page."""
+    """`--out` writes tables, figures and a page."""
     _, out = results
     assert run("table", out, "--out", tmp_path).exit_code == 0
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert len(list((tmp_path / "tables").glob("*.tex"))) >= 2
-    assert list((tmp_path / "pictures").glob("*.svg"))
+    assert list((tmp_path / "figures").glob("*.svg"))
+
+
+def test_figures_come_in_the_forms_that_are_named(results, tmp_path):
+    """The same figures as PDF and PNG, and none as SVG; the page has them all the same."""
+    _, out = results
+    assert run("table", out, "--out", tmp_path / "svg").exit_code == 0
+    answer = run("table", out, "--out", tmp_path / "both", "--figures", "pdf, png")
+    assert answer.exit_code == 0, answer.output
+    names = {path.stem for path in (tmp_path / "svg/figures").iterdir()}
+    found = [path.name for path in (tmp_path / "both/figures").iterdir()]
+    assert sorted(found) == sorted(f"{name}.{form}" for name in names for form in ("pdf", "png"))
+    pages = [(tmp_path / folder / "report.html").read_bytes() for folder in ("svg", "both")]
+    assert pages[0] == pages[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "message"),
+    [
+        (["--out", "made", "--figures", "pfd"], 1, "unknown figure form 'pfd'. Did you mean 'pdf'"),
+        (["--figures", "pdf"], 2, "--figures writes files; name a folder with --out"),
+    ],
+)
+def test_figures_that_cannot_be_written_are_refused(results, tmp_path, monkeypatch, options, status, message):
+    """One sentence, and nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    answer = run("table", results[1], *options)
+    assert (answer.exit_code, list(tmp_path.iterdir())) == (status, [])
+    assert message in answer.output
+
+
+def test_without_matplotlib_named_forms_are_refused(results, tmp_path, monkeypatch):
+    """The page can do without figures; somebody who asks for PDF cannot."""
+    _, out = results
+
+    def missing(name):
+        raise ModuleNotFoundError(f"No module named {name!r}", name="matplotlib")
+
+    monkeypatch.setattr(extras, "import_module", missing)
+    answer = run("table", out, "--out", tmp_path / "named", "--figures", "pdf")
+    assert answer.exit_code == 1
+    assert "pip install 'tabon[plots]'" in answer.output
+    assert not (tmp_path / "named").exists()
+    assert run("table", out, "--out", tmp_path / "plain").exit_code == 0
+    assert not (tmp_path / "plain/figures").exists()
 
 
 def test_results_of_two_signatures_are_refused(results, tmp_path):

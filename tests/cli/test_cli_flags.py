@@ -67,9 +67,13 @@ def test_risk_is_printed_for_every_tenth(tmp_path):
         answer = run("risk", path, "--selections", f"mine={picks}", "--score", score)
         assert answer.exit_code == 0, answer.output
         assert len(answer.stdout.splitlines()[-1].split("|")) == 14
-    drawn = tmp_path / "risk.svg"
-    assert run("risk", path, "--selections", f"mine={picks}", "--svg", drawn).exit_code == 0
-    assert drawn.read_text(encoding="utf-8").startswith("<svg")
+    for form, start in (("svg", b"<svg"), ("pdf", b"%PDF"), ("png", b"\x89PNG")):
+        drawn = tmp_path / f"risk.{form}"
+        assert run("risk", path, "--selections", f"mine={picks}", "--figure", drawn).exit_code == 0
+        assert drawn.read_bytes().startswith(start)
+    answer = run("risk", path, "--selections", picks, "--figure", tmp_path / "risk.jpg")
+    assert (answer.exit_code, (tmp_path / "risk.jpg").exists()) == (1, False)
+    assert "unknown figure form 'jpg'" in answer.output
     answer = run("risk", path, "--selections", picks, "--score", "nonsense")
     assert answer.exit_code == 1
     assert "unknown score" in answer.output

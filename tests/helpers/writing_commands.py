@@ -27,7 +27,7 @@ COMMANDS = {
     "--html {out}/e.html",
     "fit": "fit {inputs}/valid/queries.jsonl --bank {inputs}/bank.tabon --no-store --out {out}/weights.json",
     "report": "report {inputs}/test/queries.jsonl --bank {inputs}/bank.tabon --no-store --html {out}/r.html",
-    "risk": "risk {inputs}/test/queries.jsonl --selections {inputs}/selections.jsonl --svg {out}/risk.svg",
+    "risk": "risk {inputs}/test/queries.jsonl --selections {inputs}/selections.jsonl --figure {out}/risk.svg",
     "select": "select {inputs}/test/queries.jsonl --bank {inputs}/bank.tabon --no-store --out {out}/s.jsonl",
     "simulate": "simulate --patients 30 --out {out}",
     "table": "table {inputs}/results.json --out {out}",

@@ -1,10 +1,11 @@
-"""Pictures as SVG: the same bytes each time, a mark for each number, a word for each gap."""
+"""Figures as SVG, PDF and PNG: the same bytes each time, a mark for each number, a word for each gap."""
 
 import hashlib
 import re
 import subprocess
 import sys
 from dataclasses import asdict, replace
+from io import BytesIO
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -15,13 +16,15 @@ from tabon._internal import extras as _extras
 from tabon.errors import BadInputError, MissingExtraError
 from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, Cell, Results, Run
 from tabon.reporting.plots import pictures
-from tabon.reporting.plots.curves import Curve, curve_plot, curves_of, joined
-from tabon.reporting.plots.drawing import COLOURS, GAIN, LOSS, looks
+from tabon.reporting.plots.curves import Curve, curve_plot, curves_of, joined, risk_plot
+from tabon.reporting.plots.drawing import COLOURS, DPI, FIGURE_FORMS, GAIN, LOSS, looks
 from tabon.reporting.plots.gains import GAP, RELATIVE, gains_plot, panel_of, run_heat_map
 from tabon.reporting.plots.map import transition_map_plot
 from tabon.reporting.transition_map import Map2D, TransitionMap
+from tabon.selectors.abstention import RiskCoverage
 
 pytest.importorskip("matplotlib")
+Image = pytest.importorskip("PIL.Image")
 NAME = "{http://www.w3.org/2000/svg}"
 METHODS = ("mean-shift/min", "mean-shift/knn", "novelty/min")
 COLUMNS = {"BLEU-1": "bleu-1", "RadGraph": "radgraph"}
@@ -116,7 +119,14 @@ def all_pictures():
         "runs": run_heat_map(results, "findings", "bleu-1"),
         "curve": curve_plot(Curve.from_record(curve_record())),
         "map": transition_map_plot(example_map()),
+        "risk": risk_plot({"paper": RiskCoverage(coverage=(0.5, 1.0), risk=(0.2, 0.4))}, "bleu-1"),
     }
+
+
+def digest_of(drawings):
+    """Return what tells whether any byte of any form differs."""
+    saved = (drawing.saved(form) for drawing in drawings.values() for form in FIGURE_FORMS)
+    return hashlib.sha256(b"".join(saved)).hexdigest()
 
 
 def without(results, keep):
@@ -125,12 +135,21 @@ def without(results, keep):
 
 
 @pytest.fixture(scope="module")
-def drawn():
+def drawings():
     """Return one of each kind, drawn once."""
     return all_pictures()
 
 
-@pytest.mark.parametrize("kind", ["gains", "runs", "curve", "map"])
+@pytest.fixture(scope="module")
+def drawn(drawings):
+    """Return the same as SVG."""
+    return {kind: drawing.svg for kind, drawing in drawings.items()}
+
+
+KINDS = ("gains", "runs", "curve", "map", "risk")
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_picture_is_small_plain_xml(drawn, kind):
     """Text stays text in a generic font, no image is inside, no date, no address but the name spaces."""
     svg = drawn[kind]
@@ -149,10 +168,62 @@ def test_a_picture_is_small_plain_xml(drawn, kind):
     assert len(svg) < 60_000
 
 
-def test_the_bytes_do_not_depend_on_the_process_or_its_settings(drawn):
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_png_has_the_figure_s_size_and_something_on_it(drawings, kind):
+    """300 dots per inch, white at the edges, colours and the title's ink inside; text says what it is."""
+    drawing = drawings[kind]
+    with Image.open(BytesIO(drawing.saved("png"))) as image:
+        assert image.format == "PNG"
+        np.testing.assert_allclose(image.size, DPI * drawing.figure.get_size_inches(), atol=1)
+        assert image.text == {"Title": drawing.title}
+        assert len(image.getcolors(2**24)) > 50
+        pixels = np.asarray(image.convert("RGB"))
+    edge = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
+    assert (edge == 255).all()
+    assert 0.005 < (pixels < 200).any(axis=2).mean() < 0.9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pdf_is_one_page_of_vectors_and_text(drawings, kind):
+    """A page of the figure's size, TrueType fonts, no image, no date and no maker; it says what it is."""
+    data = drawings[kind].saved("pdf")
+    assert data.startswith(b"%PDF-1.")
+    assert data.rstrip().endswith(b"%%EOF")
+    assert len(re.findall(rb"/Type /Page\b", data)) == 1
+    box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]", data)
+    np.testing.assert_allclose(
+        [float(side) for side in box.groups()], 72 * drawings[kind].figure.get_size_inches()
+    )
+    assert b"/TrueType" in data or b"/CIDFontType2" in data
+    assert not re.search(rb"/Type3|/Subtype /Image|/CreationDate|/Producer|/Creator", data)
+    assert drawings[kind].title.encode("latin-1") in data
+
+
+@pytest.mark.parametrize("form", FIGURE_FORMS)
+def test_a_form_does_not_depend_on_the_forms_before(drawings, form):
+    """Saved first, or after all others, a figure has the same bytes."""
+    fresh = curve_plot(Curve.from_record(curve_record()))
+    for other in FIGURE_FORMS:
+        drawings["curve"].saved(other)
+    assert fresh.saved(form) == drawings["curve"].saved(form)
+
+
+def test_no_title_is_cut_off():
+    """A figure of one method and one score is as wide as what is written above and below it."""
+    results = example(("paper",), ("a P1",))
+    for drawing in (
+        gains_plot(results, "findings", {"BLEU-1": "bleu-1"}),
+        run_heat_map(results, "findings", "bleu-1"),
+    ):
+        drawing.figure.set_dpi(DPI)
+        ends = [text.get_window_extent().x1 for text in drawing.figure.texts]
+        assert max(ends) < drawing.figure.bbox.x1
+
+
+def test_the_bytes_do_not_depend_on_the_process_or_its_settings(drawings):
     """A fresh process with other matplotlib settings draws the same, and never loads pyplot."""
     code = """
-import hashlib, sys
+import sys
 import tabon.reporting.plots, tabon.reporting.page
 assert "matplotlib" not in sys.modules
 import matplotlib
@@ -163,7 +234,7 @@ import test_plots
 drawn = test_plots.all_pictures()
 assert settings() == before
 assert "matplotlib.pyplot" not in sys.modules
-print(hashlib.sha256("".join(drawn.values()).encode()).hexdigest())
+print(test_plots.digest_of(drawn))
 """
     here = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "helpers")]
     done = subprocess.run(
@@ -174,7 +245,7 @@ print(hashlib.sha256("".join(drawn.values()).encode()).hexdigest())
         env={"PYTHONHASHSEED": "7", "PATH": ""},
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == hashlib.sha256("".join(drawn.values()).encode()).hexdigest()
+    assert done.stdout.strip() == digest_of(drawings)
 
 
 def test_gains_have_a_mark_and_an_interval_for_each_method_and_score(drawn):
@@ -215,7 +286,7 @@ def test_a_gain_that_is_not_measured_leaves_a_gap_and_a_note():
         else cell
         for cell in results.cells
     ]
-    svg = gains_plot(replace(results, cells=tuple(cells)), "findings", COLUMNS)
+    svg = gains_plot(replace(results, cells=tuple(cells)), "findings", COLUMNS).svg
     assert len(ids(svg, "gain-")) == 4
     assert ids(svg, "missing-") == ["missing-0-2", "missing-1-0"]
     assert texts(svg).count("not measured") == 2
@@ -224,7 +295,7 @@ def test_a_gain_that_is_not_measured_leaves_a_gap_and_a_note():
 
 def test_a_score_of_no_cell_is_an_empty_panel():
     """A column that nobody measured is drawn as such, and nothing breaks."""
-    svg = gains_plot(example(), "findings", {"COMET": "comet"})
+    svg = gains_plot(example(), "findings", {"COMET": "comet"}).svg
     assert len(ids(svg, "missing-")) == 3
     assert not ids(svg, "gain-")
 
@@ -245,7 +316,7 @@ def test_without_a_gap_the_relative_change_is_shown_with_its_interval():
             pytest.approx(cell.delta_low / 0.2),
             pytest.approx(cell.delta_high / 0.2),
         )
-    assert any("relative to random" in text for text in texts(gains_plot(flat, "findings", COLUMNS)))
+    assert any("relative to random" in text for text in texts(gains_plot(flat, "findings", COLUMNS).svg))
 
 
 def test_a_filled_mark_is_one_whose_interval_leaves_zero_out():
@@ -256,7 +327,7 @@ def test_a_filled_mark_is_one_whose_interval_leaves_zero_out():
         for cell in results.cells
     ]
     results = replace(results, cells=tuple(cells))
-    svg = gains_plot(results, "findings", {"BLEU-1": "bleu-1"})
+    svg = gains_plot(results, "findings", {"BLEU-1": "bleu-1"}).svg
     panel = panel_of(results, "findings", "bleu-1", "BLEU-1")
     assert len({gain.clear() for gain in panel.gains}) == 2
     for row, gain in enumerate(panel.gains):
@@ -282,7 +353,9 @@ def test_colours_of_a_heat_map_are_centred_at_zero():
         cell_of("a P1", "findings", method, "bleu-1", delta)
         for method, delta in zip("xyz", (0.02, -0.02, 0.0), strict=True)
     ]
-    svg = run_heat_map(replace(example(tuple("xyz"), ("a P1",)), cells=tuple(cells)), "findings", "bleu-1")
+    svg = run_heat_map(
+        replace(example(tuple("xyz"), ("a P1",)), cells=tuple(cells)), "findings", "bleu-1"
+    ).svg
     fills = [svg.partition(f'id="cell-0-{column}"')[2].partition("fill: #")[2][:6] for column in range(3)]
     assert fills[:2] == [GAIN[1:].lower(), LOSS[1:].lower()]
     red, green, blue = (int(fills[2][place : place + 2], 16) for place in (0, 2, 4))
@@ -292,7 +365,7 @@ def test_colours_of_a_heat_map_are_centred_at_zero():
 def test_a_missing_cell_of_a_heat_map_is_hatched_and_counted():
     """Nothing is painted where nothing is known."""
     results = without(example(), lambda cell: (cell.run, cell.method) != ("a P1", "novelty/min"))
-    svg = run_heat_map(results, "findings", "bleu-1", heading="B1")
+    svg = run_heat_map(results, "findings", "bleu-1", heading="B1").svg
     assert ids(svg, "missing-") == ["missing-0-2"]
     assert len(ids(svg, "cell-")) == 8
     assert any("1 not measured" in text for text in texts(svg))
@@ -303,7 +376,7 @@ def test_one_run_has_no_mean_and_no_differences_no_colour():
     """A single row is drawn, and equal values do not divide by zero."""
     results = example(runs=("a P1",))
     still = replace(results, cells=tuple(replace(cell, delta=0.0) for cell in results.cells))
-    assert texts(run_heat_map(still, "findings", "bleu-1")).count("0.00") == 3
+    assert texts(run_heat_map(still, "findings", "bleu-1").svg).count("0.00") == 3
 
 
 def test_methods_of_one_distance_share_a_colour():
@@ -321,7 +394,7 @@ def test_curves_of_one_name_are_drawn_together():
     curves = curves_of(example(facts={"curves": records}))
     assert [(curve.section, len(curve.lines)) for curve in curves] == [("findings", 2), ("impression", 1)]
     assert curves == joined(map(Curve.from_record, records))
-    svg = curve_plot(curves[0], heading="BLEU-1")
+    svg = curve_plot(curves[0], heading="BLEU-1").svg
     assert ids(svg, "line-") == ["line-0", "line-1"]
     assert ids(svg, "band-") == ["band-0", "band-1"]
     assert {"Novelty / min", "Cost-OT / min", "drafts (K)", "2", "3", "4"} <= set(texts(svg))
@@ -336,7 +409,7 @@ def test_points_are_put_in_order_of_x():
 
 def test_an_unknown_point_breaks_the_line_and_is_counted():
     """No line is drawn across what was not measured."""
-    svg = curve_plot(Curve.from_record(curve_record(gaps=(0.1, 0.2, None, 0.3, 0.2))))
+    svg = curve_plot(Curve.from_record(curve_record(gaps=(0.1, 0.2, None, 0.3, 0.2)))).svg
     line = svg.partition('id="line-0"')[2].partition("<path")[2].partition('"')[2].partition('"')[0]
     assert line.count("M") == 2
     assert any("1 not measured" in text for text in texts(svg))
@@ -345,7 +418,7 @@ def test_an_unknown_point_breaks_the_line_and_is_counted():
 def test_a_curve_without_intervals_has_no_band():
     """It is drawn, and told."""
     points = [{"x": 1, "gap": 0.1}, {"x": 64, "gap": 0.2}]
-    svg = curve_plot(Curve.from_record(curve_record(points=points)))
+    svg = curve_plot(Curve.from_record(curve_record(points=points))).svg
     assert not ids(svg, "band-")
     assert any("2 without an interval" in text for text in texts(svg))
 
@@ -377,7 +450,7 @@ def test_a_map_shows_the_bank_the_drafts_and_the_pick(drawn):
 
 def test_a_map_without_a_pick_or_without_places_is_still_drawn():
     """The note says what is missing."""
-    svg = transition_map_plot(example_map(drafts=(None, None), picked=None))
+    svg = transition_map_plot(example_map(drafts=(None, None), picked=None)).svg
     assert not ids(svg, "close-draft-")
     assert "no draft was chosen" in " ".join(texts(svg))
 
@@ -388,10 +461,10 @@ def test_pictures_are_all_there_is_to_draw_with_words():
     found = pictures(example(facts=facts), {**COLUMNS, "COMET": "comet"})
     names = [picture.name for picture in found]
     heat_maps = names[4:]
-    assert names[:2] == ["gains-findings", "gains-impression"]
+    assert names[:2] == ["gains-findings", "gains-impressions"]
     assert names[2].startswith("gap-by-drafts-k-")
     assert names[3] == "transition-map-0"
-    assert [name.split("-")[1] for name in heat_maps] == ["findings"] * 2 + ["impression"] * 2
+    assert [name.split("-")[1] for name in heat_maps] == ["findings"] * 2 + ["impressions"] * 2
     assert [picture.name for picture in found if picture.folded] == heat_maps[1::2]
     assert all(picture.alt.endswith(".") for picture in found)
     assert "Novelty / min from +10.0% at 2 to +15.0% at 4" in found[2].alt
@@ -402,7 +475,7 @@ def test_pictures_are_all_there_is_to_draw_with_words():
 def test_one_run_has_no_heat_map():
     """With one run the gains say it all."""
     found = pictures(example(runs=("a P1",)), COLUMNS)
-    assert [picture.name for picture in found] == ["gains-findings", "gains-impression"]
+    assert [picture.name for picture in found] == ["gains-findings", "gains-impressions"]
 
 
 def test_hostile_names_stay_text():
@@ -410,10 +483,10 @@ def test_hostile_names_stay_text():
     bad = ("<script>alert(1)</script>/min", "$x^2$/knn", "a\x00b\nc/" + "d" * 400)
     results = example(bad, ("r & <b>", '"q" \x1b[31m'), {"curves": [curve_record(bad[1])]})
     for picture in pictures(results, {"<i>": "bleu-1"}):
-        root = ET.fromstring(picture.svg)  # noqa: S314
+        root = ET.fromstring(picture.drawing.svg)  # noqa: S314
         assert not list(root.iter(f"{NAME}script"))
-        assert max(map(len, texts(picture.svg))) < 120
-    assert any("$x^2$" in text for text in texts(gains_plot(results, "findings", COLUMNS)))
+        assert max(map(len, texts(picture.drawing.svg))) < 120
+    assert any("$x^2$" in text for text in texts(gains_plot(results, "findings", COLUMNS).svg))
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):

@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64decode
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from importlib.resources import files
 
@@ -18,6 +18,13 @@ VOID = {"meta", "img", "br", "link", "input", "hr"}
 COLUMNS = {"BLEU-1": "bleu-1", "RadGraph": "radgraph-f1"}
 SVG = '<svg viewBox="0 0 300 150" xmlns="http://www.w3.org/2000/svg"><title>t</title></svg>'
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>&amp;'
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A drawing that is there already."""
+
+    svg: str
 
 
 class Reader(HTMLParser):
@@ -112,7 +119,7 @@ def page_of(results=None, tables=(), pictures=None, title="A title", columns=Non
 def test_the_page_is_whole_and_asks_nobody_for_anything():
     """Its elements close, its policy forbids all loading, every address is inside the page."""
     tables = [Fragment("t", group, "<table><tr><td>1</td></tr></table>") for group in GROUPS]
-    page = page_of(tables=tables, pictures=[Picture(name="p", svg=SVG, alt="words")])
+    page = page_of(tables=tables, pictures=[Picture(name="p", drawing=Drawn(SVG), alt="words")])
     reader = read(page)
     tags = [tag for tag, _ in reader.seen]
     assert not {"script", "link", "iframe", "object", "form", "base"} & set(tags)
@@ -137,7 +144,7 @@ def test_every_link_leads_to_a_part():
     assert links == sections
     assert sections == [
         "headline",
-        "pictures",
+        "figures",
         "pairs",
         "per-run",
         "deltas",
@@ -188,7 +195,7 @@ def test_every_table_stands_in_its_part_once():
 def test_a_part_without_tables_is_left_out():
     """No heading stands over nothing."""
     sections = [at["id"] for tag, at in read(page_of()).seen if tag == "section"]
-    assert sections == ["pictures", "missing", "settings"]
+    assert sections == ["figures", "missing", "settings"]
 
 
 def test_an_unknown_group_is_refused_by_name():
@@ -200,7 +207,8 @@ def test_an_unknown_group_is_refused_by_name():
 def test_pictures_are_shown_with_their_words_and_sizes():
     """The SVG is inside, as it was; folded ones open together."""
     pictures = [
-        Picture(name=f"p{number}", svg=SVG, alt=f"words {number}", folded=number > 0) for number in range(3)
+        Picture(name=f"p{number}", drawing=Drawn(SVG), alt=f"words {number}", folded=number > 0)
+        for number in range(3)
     ]
     page = page_of(pictures=pictures)
     images = [at for tag, at in read(page).seen if tag == "img"]
@@ -247,7 +255,7 @@ def test_signatures_and_settings_are_all_there():
 
 def test_hostile_names_are_only_words():
     """A name that is markup adds no element, wherever it stands."""
-    picture = Picture(name=HOSTILE, svg=SVG, alt=HOSTILE)
+    picture = Picture(name=HOSTILE, drawing=Drawn(SVG), alt=HOSTILE)
     plain = read(
         page_of(
             tables=[Fragment("t", "headline", "<p>x</p>")], pictures=[replace(picture, name="p", alt="a")]
@@ -284,7 +292,7 @@ def test_the_same_results_give_the_same_page():
 def test_wide_things_scroll_by_themselves_and_by_keyboard():
     """Every table and picture lies in a focusable box with a name or words."""
     tables = [Fragment("wide", "headline", "<table><tr><td>1</td></tr></table>")]
-    reader = read(page_of(tables=tables, pictures=[Picture(name="p", svg=SVG, alt="words")]))
+    reader = read(page_of(tables=tables, pictures=[Picture(name="p", drawing=Drawn(SVG), alt="words")]))
     boxes = [at for _, at in reader.seen if "scroll" in (at.get("class") or "").split()]
     inside = sum(tag in {"table", "img"} for tag, _ in reader.seen)
     assert len(boxes) == inside

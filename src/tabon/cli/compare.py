@@ -24,7 +24,7 @@ from tabon.cli.shared_options import (
     show_progress,
     store_path,
 )
-from tabon.cli.tables import TableForm
+from tabon.cli.tables import TableForm, figure_forms, figures_option
 from tabon.encoders import load_encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError
@@ -60,9 +60,10 @@ from tabon.text.records import read_transitions
 @click.option("--out", required=True, type=FOLDER, help="The folder to write to, or to go on with.")
 @click.option("--allow-bank-patients", is_flag=True, help="Answer queries of patients who are in the bank.")
 @scoring_options
+@figures_option
 @embedding_options
 @reports_errors
-@takes_scoring(store=store_path, selection=SelectionSettings)
+@takes_scoring(store=store_path, selection=SelectionSettings, figures=figure_forms)
 def compare_command(  # noqa: PLR0913  # each is an option
     *,
     queries: Path,
@@ -73,6 +74,7 @@ def compare_command(  # noqa: PLR0913  # each is an option
     metrics: str,
     models: tuple[str, ...],
     show: str | None,
+    figures: tuple[str, ...],
     settings: EvaluationSettings,
     outside: tuple[OutsideScore, ...],
     selection: SelectionSettings,
@@ -116,7 +118,7 @@ def compare_command(  # noqa: PLR0913  # each is an option
 
     steps.make(out / RESULTS, inputs, judge)
     results = read_results(out / RESULTS)
-    written = write_report(results, out, notes=not form.no_notes)
+    written = write_report(results, out, notes=not form.no_notes, figures=figures)
     _show(results, shown_score(results, show), form)
     say_what_is_left_out(results, cases)
     click.echo(f"wrote {len(written)} files, {out / 'report.html'}", err=True)

@@ -50,6 +50,7 @@ from tabon.method.bank import TransitionBank
 from tabon.metrics import METRICS, Metric, load_metric, load_metrics
 from tabon.metrics.protocol import MeasurementStore
 from tabon.reporting.controls_table import controls_table, factorial_table
+from tabon.reporting.plots import FIGURE_FORMS
 from tabon.reporting.plots.curves import risk_plot
 from tabon.reporting.tables import pair_sentence, statistics_table
 from tabon.reporting.tables.places import score_name
@@ -240,10 +241,10 @@ def _model(text: str) -> tuple[str, Path]:
 @click.option(
     "--section", type=click.Choice(["findings", "impression"]), default="findings", show_default=True
 )
-@click.option("--svg", type=FILE, help="Draw the curves to this file as well.")
+@click.option("--figure", type=FILE, help=f"Draw the curves to this file too: .{', .'.join(FIGURE_FORMS)}.")
 @reports_errors
 def risk(
-    queries: IO[bytes], selections: tuple[str, ...], svg: Path | None, score: str, section: Section
+    queries: IO[bytes], selections: tuple[str, ...], figure: Path | None, score: str, section: Section
 ) -> None:
     """Print the risk of what is kept when the least plausible picks are left out.
 
@@ -251,6 +252,8 @@ def risk(
     mean loss (1 - score) of the picks that are kept. The last column is the mean
     over these. A useful distance makes the risk fall to the left.
     """
+    if figure is not None:
+        check_name("figure form", FIGURE_FORMS, figure.suffix.lower().lstrip("."))
     cases = read_cases(queries, name=name_of(queries)).cases
     metric = None if score == STATE else metric_of(score)
     measured = measured_for_risk(cases, "report" if metric is None else section, metric)
@@ -267,9 +270,10 @@ def risk(
     click.echo(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     for row in rows:
         click.echo(f"| {' | '.join(row)} |")
-    if svg is not None:
-        with replacing(svg) as file:
-            file.write(risk_plot(curves, score).encode())
+    if figure is not None:
+        drawn = risk_plot(curves, score).saved(figure.suffix.lower().lstrip("."))
+        with replacing(figure) as file:
+            file.write(drawn)
 
 
 def metric_of(score: str) -> Metric:

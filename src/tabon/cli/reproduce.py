@@ -15,7 +15,7 @@ from tabon.cli.shared_options import (
     store_options,
     takes,
 )
-from tabon.cli.tables import TableForm, table_options
+from tabon.cli.tables import TableForm, figure_forms, figures_option, table_options
 from tabon.errors import BadInputError
 from tabon.reporting.experiment import (
     Dependencies,
@@ -38,10 +38,18 @@ from tabon.reporting.tables import merge_results, render
     help="Default: EXPERIMENT/output, or reproduction.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be measured, and stop.")
+@figures_option
 @store_options
 @reports_errors
+@takes(figures=figure_forms)
 def reproduce_command(
-    experiment: Path | None, out: Path | None, *, dry_run: bool, store: Path | None, no_store: bool
+    experiment: Path | None,
+    out: Path | None,
+    *,
+    figures: tuple[str, ...],
+    dry_run: bool,
+    store: Path | None,
+    no_store: bool,
 ) -> None:
     """Run, or go on with, the experiment of a folder and write all its tables.
 
@@ -65,7 +73,7 @@ def reproduce_command(
             on_progress=show_progress,
         )
         results = reproduce(plan, folder, dependencies)
-    files = write_report(results, folder, every=True)
+    files = write_report(results, folder, every=True, figures=figures)
     for table in tables_of(results, plan_of(results)[0]):
         if table.label.startswith("tab:avg"):
             click.echo(render(table, "markdown"))
@@ -100,21 +108,30 @@ def generate_drafts(plan: Experiment, out: Path, run: RunPlan, queries: Path) ->
 @table_options
 @click.option("--only", help="Print only the tables whose label holds this, such as avg-findings.")
 @click.option("--all", "every", is_flag=True, help="All tables, as the paper has them; files in all forms.")
-@click.option("--out", type=FOLDER, help="Write the tables, the pictures and report.html to this folder.")
+@click.option("--out", type=FOLDER, help="Write the tables, the figures and report.html to this folder.")
+@figures_option
 @reports_errors
-@takes(form=TableForm)
+@takes(form=TableForm, figures=figure_forms)
 def table(
-    results: tuple[Path, ...], form: TableForm, only: str | None, out: Path | None, *, every: bool
+    results: tuple[Path, ...],
+    form: TableForm,
+    only: str | None,
+    out: Path | None,
+    figures: tuple[str, ...],
+    *,
+    every: bool,
 ) -> None:
     """Make tables from stored RESULTS; nothing is measured again.
 
     Shows the headline and selectors against each other. Several files are put
     together; scores or selectors with two signatures are refused.
     """
+    if figures and out is None:
+        raise click.UsageError("--figures writes files; name a folder with --out")
     found = [read_whole_results(path) for path in results]
     merged = merge_results(found) if len(found) > 1 else found[0]
     if out is not None:
-        files = write_report(merged, out, every=every, notes=not form.no_notes)
+        files = write_report(merged, out, every=every, notes=not form.no_notes, figures=figures)
         click.echo(f"wrote {len(files)} files, {out / 'report.html'}", err=True)
         return
     plan, _ = plan_of(merged)

@@ -1,11 +1,14 @@
-"""How commands print tables."""
+"""How commands print tables, and in which forms they write figures."""
 
 import sys
 from dataclasses import dataclass, replace
 
 import click
 
-from tabon.cli.shared_options import option_group
+from tabon._internal.extras import require
+from tabon._internal.registry import check_name
+from tabon.cli.shared_options import names, option_group
+from tabon.reporting.plots import FIGURE_FORMS
 from tabon.reporting.tables import FORMS, Table, render
 
 table_options = option_group(
@@ -17,6 +20,20 @@ table_options = option_group(
     ),
     click.option("--no-notes", is_flag=True, help="Leave out the notes below tables."),
 )
+figures_option = click.option(
+    "--figures",
+    default="",
+    help=f"Forms of figures: some of {', '.join(FIGURE_FORMS)}.  [default: svg if matplotlib is installed]",
+)
+
+
+def figure_forms(figures: str) -> tuple[str, ...]:
+    """Read the forms that `--figures` names; what cannot be drawn is refused before the work."""
+    forms = names(figures)
+    for form in forms:
+        check_name("figure form", FIGURE_FORMS, form)
+        require("matplotlib", extra="plots", feature="matplotlib (for figures)")
+    return forms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

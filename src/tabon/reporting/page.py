@@ -1,4 +1,4 @@
-"""An evaluation on one page: tables, pictures, and what they rest on.
+"""An evaluation on one page: tables, figures, and what they rest on.
 
 The page is one file. It asks no other host for anything and runs no script. Every name
 and text is escaped here; the tables come as finished HTML.
@@ -40,7 +40,7 @@ GROUPS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 OPEN_TABLES = 4  # of a part
 NO_PICTURES = (
-    "The pictures are left out: matplotlib is not installed; add it with: pip install 'tabon[plots]'."
+    "The figures are left out: matplotlib is not installed; add it with: pip install 'tabon[plots]'."
 )
 PAGE = Template("""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -97,7 +97,7 @@ def report_page(
     headlines = int("headline" in there)
     parts = [  # id, heading, finished HTML
         *groups[:headlines],
-        ("pictures", "Pictures", _pictures_html(pictures)),
+        ("figures", "Figures", _pictures_html(pictures)),
         *groups[headlines:],
         ("missing", "Not measured", _missing_html(results, columns)),
         ("settings", "Signatures and settings", _settings_html(results, columns)),
@@ -218,8 +218,9 @@ def _pictures_html(pictures: Sequence[Picture] | None) -> str:
     for folded, group in groupby(pictures, key=lambda picture: picture.folded):
         figures = []
         for picture in group:  # it stays white in the dark
-            data = b64encode(picture.svg.encode()).decode()
-            found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture.svg)
+            svg = picture.drawing.svg
+            data = b64encode(svg.encode()).decode()
+            found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
             width, height = (round(float(side) * 4 / 3) for side in found.groups()) if found else (800, 600)
             figures.append(
                 f'<figure id="{escape(picture.name)}"><div class="scroll picture" tabindex="0">'

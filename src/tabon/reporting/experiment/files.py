@@ -1,12 +1,12 @@
-"""From results to files: every table in four forms, every picture, one page.
+"""From results to files: every table in four forms, every figure, one page.
 
 Only the results are read, so the files can be made again byte for byte on any
 machine, without network, data or models.
 """
 
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -95,30 +95,36 @@ def write_report(
     *,
     every: bool = False,
     notes: bool = True,
+    figures: Sequence[str] = (),
 ) -> tuple[Path, ...]:
-    """Write tables, pictures and the page; return the files.
+    """Write tables, figures and the page; return the files.
 
     The page has all tables. Files are of the first ones, as LaTeX and CSV; with `every` of all, in all forms.
+    Figures are written in the forms that are named; without one as SVG, if they can be drawn.
     """
     plan, title = plan_of(results)
     tables = tuple(table if notes else replace(table, notes=()) for table in tables_of(results, plan))
     forms = ENDINGS if every else ("latex", "csv")
     files = {
-        out / "tables" / f"{file_name(table)}.{ENDINGS[form]}": render(table, form)
+        out / "tables" / f"{file_name(table)}.{ENDINGS[form]}": render(table, form).encode()
         for table in tables
         if every or is_first(table)
         for form in forms
     }
     drawn: tuple[Picture, ...] | None = None
-    with suppress(MissingExtraError):
+    with nullcontext() if figures else suppress(MissingExtraError):
         drawn = pictures(results, plan.columns)
-    files |= {out / "pictures" / f"{picture.name}.svg": picture.svg for picture in drawn or ()}
+    files |= {
+        out / "figures" / f"{picture.name}.{form}": picture.drawing.saved(form)
+        for picture in drawn or ()
+        for form in figures or ("svg",)
+    }
     fragments = [
         Fragment(title=table.title, group=group_of(table), html=render(table, "html")) for table in tables
     ]
     page = report_page(results, fragments, columns=plan.columns, title=title, pictures=drawn)
-    files[out / "report.html"] = page
-    for path, text in files.items():
+    files[out / "report.html"] = page.encode()
+    for path, data in files.items():
         with replacing(path) as file:
-            file.write(text.encode())
+            file.write(data)
     return tuple(files)

@@ -1,5 +1,6 @@
-"""Pictures of an evaluation as SVG text; drawing needs the extra `plots`, importing does not."""
+"""Pictures of an evaluation as SVG, PDF or PNG; drawing needs the extra `plots`, importing does not."""
 
+from tabon.reporting.plots.drawing import FIGURE_FORMS
 from tabon.reporting.plots.pictures import Picture, pictures
 
-__all__ = ["Picture", "pictures"]
+__all__ = ["FIGURE_FORMS", "Picture", "pictures"]

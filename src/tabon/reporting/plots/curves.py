@@ -10,13 +10,14 @@ from tabon.evaluation.results import Results
 from tabon.reporting.plots.drawing import (
     FAINT,
     RULE,
+    Drawing,
     Look,
     canvas,
+    finished,
     label,
     looks,
     new_figure,
     percent,
-    svg,
 )
 from tabon.reporting.tables.places import method_name, section_name
 from tabon.selectors.abstention import RiskCoverage
@@ -93,7 +94,7 @@ def curves_of(results: Results) -> tuple[Curve, ...]:
     return joined(map(Curve.from_record, results.listed_facts("curves")))
 
 
-def curve_plot(curve: Curve, *, heading: str | None = None) -> str:
+def curve_plot(curve: Curve, *, heading: str | None = None) -> Drawing:
     """Draw the lines of a curve with their interval bands; an unknown point leaves a gap."""
     title = f"{label(curve.name)}: {label(heading or curve.score)}, {label(section_name(curve.section))}"
     styles = looks(line.method for line in curve.lines)
@@ -117,10 +118,10 @@ def curve_plot(curve: Curve, *, heading: str | None = None) -> str:
         axes.set_ylabel("share of the gap closed")
         axes.yaxis.set_major_formatter(lambda value, _: percent(value).replace(".0%", "%"))
         _frame(axes)
-        return svg(figure, title, "\n".join(filter(None, [note, "; ".join(parts)])))
+        return finished(figure, title, "\n".join(filter(None, [note, "; ".join(parts)])))
 
 
-def risk_plot(curves: Mapping[str, RiskCoverage], score: str) -> str:
+def risk_plot(curves: Mapping[str, RiskCoverage], score: str) -> Drawing:
     """Draw one line per selector: the mean loss of the picks that are kept against their share."""
     title = f"Risk and coverage: {label(score)}"
     styles = looks(curves)
@@ -135,7 +136,7 @@ def risk_plot(curves: Mapping[str, RiskCoverage], score: str) -> str:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         _frame(axes)
         note = "the most plausible picks are kept first: a useful distance makes the line rise"
-        return svg(figure, title, note)
+        return finished(figure, title, note)
 
 
 def _draw(axes: "Axes", line: CurveLine, look: Look, number: int) -> None:

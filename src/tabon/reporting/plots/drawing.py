@@ -1,4 +1,4 @@
-"""The canvas of every picture: one look, and the same bytes each time.
+"""The canvas of every picture: one look, and the same bytes each time, as SVG, PDF or PNG.
 
 No picture changes matplotlib's settings for others, and none depends on the
 settings of whoever draws it.
@@ -7,8 +7,9 @@ settings of whoever draws it.
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
-from io import StringIO
+from io import BytesIO
 from itertools import cycle
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -24,12 +25,22 @@ GAIN, LOSS = "#0072B2", "#D55E00"  # seen as two by all readers, and in grey by 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#56B4E9", "#B8860B", "#4D4D4D")
 MARKERS = ("o", "D", "s", "^", "v", "P")
 DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
+MAKERS: Mapping[str, Mapping[str, None]] = MappingProxyType(
+    {  # form: what matplotlib would say of itself and of the time
+        "pdf": dict.fromkeys(("CreationDate", "Creator", "Producer")),
+        "png": {"Software": None},
+    }
+)
+FIGURE_FORMS = ("svg", *MAKERS)
+DPI = 300  # of PNG, as printers ask
 LONGEST_NAME = 36  # characters of a name in a picture
 LETTER = 0.078  # inches that a letter takes, rather too many
+SPARE = 1.05  # text is a little wider in some forms than in others
 STYLE: Mapping[str, Any] = MappingProxyType(
     {
         "svg.hashsalt": "tabon",
         "svg.fonttype": "none",
+        "pdf.fonttype": 42,  # TrueType: text can be searched, and journals take it
         "text.parse_math": False,
         "font.family": ["sans-serif"],
         "font.sans-serif": ["DejaVu Sans"],  # it measures the text; the reader's own shows it
@@ -116,7 +127,7 @@ def percent(value: float) -> str:
 @contextmanager
 def canvas() -> Iterator[None]:
     """Draw with our settings inside the block, whatever the settings outside are."""
-    matplotlib = require("matplotlib", extra="plots", feature="matplotlib (for pictures)")
+    matplotlib = require("matplotlib", extra="plots", feature="matplotlib (for figures)")
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)
@@ -125,26 +136,50 @@ def canvas() -> Iterator[None]:
 
 def new_figure(width: float, height: float) -> "Figure":
     """Return an empty figure; sizes are in inches."""
-    module = require("matplotlib.figure", extra="plots", feature="matplotlib (for pictures)")
+    module = require("matplotlib.figure", extra="plots", feature="matplotlib (for figures)")
     figure: Figure = module.Figure(figsize=(width, height), layout="constrained")
     return figure
 
 
-def titled(figure: "Figure", title: str, note: str = "") -> None:
-    """Put a title above and a note below, both at the left."""
+@dataclass(frozen=True)
+class Drawing:
+    """A finished figure, to be saved in any of FIGURE_FORMS; none holds a date or its maker."""
+
+    figure: "Figure"
+    title: str
+
+    @cached_property
+    def svg(self) -> str:
+        """The figure as SVG text: titled, no document type, generic fonts."""
+        text = self._as("svg", dict.fromkeys(("Date", "Creator", "Format", "Type"))).decode()
+        start = text.index("<svg")
+        end = text.index(">", start) + 1
+        body = text[end:].replace("'DejaVu Sans', sans-serif", "sans-serif")
+        return f"{text[start:end]}\n <title>{escape(self.title)}</title>{body}"
+
+    def saved(self, form: str) -> bytes:
+        """Return the bytes of a file."""
+        if form == "svg":
+            return self.svg.encode()
+        return self._as(form, {**MAKERS[form], "Title": self.title})
+
+    def _as(self, form: str, facts: dict[str, Any]) -> bytes:
+        """Return what matplotlib writes; a fact that is None is left out."""
+        file = BytesIO()
+        with canvas():
+            self.figure.savefig(file, format=form, dpi=DPI, metadata=facts)
+        return file.getvalue()
+
+
+def finished(figure: "Figure", title: str, note: str) -> Drawing:
+    """Put the title above and the note below, both at the left; a figure too narrow for them is widened."""
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     if note:
         figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=FAINT)
-
-
-def svg(figure: "Figure", title: str, note: str) -> str:
-    """Return the figure as SVG text, titled: no date, no makers, no document type, generic fonts."""
-    titled(figure, title, note)
-    file = StringIO()
-    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    figure.savefig(file, format="svg", metadata=nothing)
-    text = file.getvalue()
-    start = text.index("<svg")
-    end = text.index(">", start) + 1
-    body = text[end:].replace("'DejaVu Sans', sans-serif", "sans-serif")
-    return f"{text[start:end]}\n <title>{escape(title)}</title>{body}"
+    figure.draw_without_rendering()
+    widest = SPARE * max(text.get_window_extent().x1 for text in figure.texts) / figure.dpi
+    if widest > figure.get_figwidth():
+        figure.set_figwidth(widest)
+        figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # it would move a little with each form that is saved
+    return Drawing(figure, title)

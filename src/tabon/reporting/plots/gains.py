@@ -13,15 +13,16 @@ from tabon.reporting.plots.drawing import (
     INK,
     LOSS,
     RULE,
+    Drawing,
     Look,
     canvas,
+    finished,
     label,
     looks,
     new_figure,
     percent,
     room_for,
     split_name,
-    svg,
 )
 from tabon.reporting.tables.places import method_name, section_name
 
@@ -83,7 +84,7 @@ def panel_of(results: Results, section: str, score: str, heading: str) -> Panel:
     return Panel(heading, unit, tuple(Gain.of(name, cells.get(name), unit) for name in results.methods))
 
 
-def gains_plot(results: Results, section: str, columns: Mapping[str, str]) -> str:
+def gains_plot(results: Results, section: str, columns: Mapping[str, str]) -> Drawing:
     """Draw the gain over random of each method, one panel per score; bars are 95 % intervals."""
     panels = [panel_of(results, section, score, heading) for heading, score in columns.items()]
     across = max(1, min(ACROSS, len(panels)))
@@ -102,7 +103,7 @@ def gains_plot(results: Results, section: str, columns: Mapping[str, str]) -> st
                 _draw(axes, panels[number], number, labelled=number % across == 0)
             else:
                 axes.set_axis_off()
-        return svg(figure, title, _note(panels))
+        return finished(figure, title, _note(panels))
 
 
 def _draw(axes: "Axes", panel: Panel, number: int, *, labelled: bool) -> None:
@@ -157,7 +158,7 @@ def _note(panels: Sequence[Panel]) -> str:
     return "\n".join([notes[0], "; ".join(notes[1:])])
 
 
-def run_heat_map(results: Results, section: str, score: str, *, heading: str | None = None) -> str:
+def run_heat_map(results: Results, section: str, score: str, *, heading: str | None = None) -> Drawing:
     """Draw the difference from random of each method in each run, in points (hundredths).
 
     Colours are centred at zero: blue is a gain, orange a loss.
@@ -187,7 +188,7 @@ def run_heat_map(results: Results, section: str, score: str, *, heading: str | N
                 _draw_cell(axes, cell, (column, _top(row, run)), f"{row}-{column}", widest, colours)
         _frame_cells(axes, runs, list(results.methods))
         note = "in points (hundredths of the score); bold: the 95 % interval leaves 0 out"
-        return svg(figure, title, f"{note}\n{lost} not measured (hatched)" if lost else note)
+        return finished(figure, title, f"{note}\n{lost} not measured (hatched)" if lost else note)
 
 
 def _draw_cell(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tabon.reporting.plots.drawing import FAINT, INK, RULE, canvas, label, new_figure, svg
+from tabon.reporting.plots.drawing import FAINT, INK, RULE, Drawing, canvas, finished, label, new_figure
 from tabon.reporting.tables.places import DISTANCE_NAMES, section_name
 from tabon.reporting.transition_map import Point, TransitionMap
 
@@ -36,7 +36,7 @@ class Window:
         return (self.x - half, self.y - half), (self.x + half, self.y + half)
 
 
-def transition_map_plot(shown: TransitionMap) -> str:
+def transition_map_plot(shown: TransitionMap) -> Drawing:
     """Draw the whole map at the left and the drafts from near at the right.
 
     Squares are training transitions, diamonds drafts, the hexagon the chosen
@@ -68,7 +68,7 @@ def transition_map_plot(shown: TransitionMap) -> str:
         left.set_xlabel(f"axis 1: {shown.explained[0]:.0%} of the spread")
         left.set_ylabel(f"axis 2: {shown.explained[1]:.0%} of the spread")
         _legend(right, shown)
-        return svg(figure, title, _note(shown))
+        return finished(figure, title, _note(shown))
 
 
 def _around(points: list[Point], *, smallest: float, margin: float) -> Window:

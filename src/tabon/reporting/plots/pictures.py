@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tabon.evaluation.results import MEAN_RUN, Results
 from tabon.reporting.plots.curves import curve_plot, curves_of
-from tabon.reporting.plots.drawing import percent
+from tabon.reporting.plots.drawing import Drawing, percent
 from tabon.reporting.plots.gains import GAP, gains_plot, panel_of, run_heat_map
 from tabon.reporting.plots.map import transition_map_plot
 from tabon.reporting.tables.places import method_name, section_name, slug
@@ -16,8 +16,8 @@ from tabon.reporting.transition_map import TransitionMap
 class Picture:
     """One picture, and its words for a reader who cannot see it."""
 
-    name: str  # fit for a file: "gains-impression"
-    svg: str
+    name: str  # fit for a file: "gains-impressions"
+    drawing: Drawing
     alt: str
     folded: bool = False  # shown only when asked for
 
@@ -52,7 +52,8 @@ def _gains(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
                 parts.append(f"{heading}, {method_name(best.method)} with {percent(best.value)} {what}")
         best_of = f"Highest on each score: {'; '.join(parts)}."
         alt = f"Gains over a random pick in {section_name(section)}. {best_of}"
-        yield Picture(name=f"gains-{slug(section)}", svg=gains_plot(results, section, shown), alt=alt)
+        name = f"gains-{slug(section_name(section))}"
+        yield Picture(name=name, drawing=gains_plot(results, section, shown), alt=alt)
 
 
 def _curves(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
@@ -70,8 +71,8 @@ def _curves(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
         what = f"{curve.name}, {heading} in {section_name(curve.section)}"
         alt = f"{what}, share of the gap closed against {curve.x}: {'; '.join(ends)}."
         yield Picture(
-            name=f"gap-by-{slug(curve.x)}-{slug(curve.section)}-{slug(curve.score)}",
-            svg=curve_plot(curve, heading=heading),
+            name=f"gap-by-{slug(curve.x)}-{slug(section_name(curve.section))}-{slug(curve.score)}",
+            drawing=curve_plot(curve, heading=heading),
             alt=alt,
         )
 
@@ -89,7 +90,7 @@ def _maps(results: Results) -> Iterator[Picture]:
             f"Map of {len(points.bank)} training transitions ({points.section}, {points.distance}) "
             f"and the {len(points.drafts)} drafts of {points.query}; {chosen}."
         )
-        yield Picture(name=f"transition-map-{number}", svg=transition_map_plot(points), alt=alt)
+        yield Picture(name=f"transition-map-{number}", drawing=transition_map_plot(points), alt=alt)
 
 
 def _runs(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
@@ -109,4 +110,9 @@ def _runs(results: Results, columns: Mapping[str, str]) -> Iterator[Picture]:
             ]
             pairs = f"{sum(delta > 0 for delta in deltas)} of {len(deltas)} pairs of run and method"
             alt = f"{heading} in {section_name(section)}: {pairs} are above a random pick."
-            yield Picture(name=f"runs-{slug(section)}-{slug(heading)}", svg=drawn, alt=alt, folded=number > 0)
+            yield Picture(
+                name=f"runs-{slug(section_name(section))}-{slug(heading)}",
+                drawing=drawn,
+                alt=alt,
+                folded=number > 0,
+            )
