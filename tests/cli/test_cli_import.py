@@ -155,6 +155,11 @@ WHOLE = [
      "report": f"FINDINGS: {row['findings']}\nIMPRESSION: {row['impression']}"}
     for row in VISITS
 ]  # fmt: skip
+EXCEL = {  # dates with midnight, ids that keep their zeros
+    "date": lambda row: "{2}.{1}.{0} 00:00:00".format(*row["date"].split("-")),
+    "patient": lambda row: f'="{row["patient"]}"',
+}
+TWICE = [{**row, "impression (1)": "Addendum."} for row in VISITS]  # a column's name twice, mended below
 SAME = {  # files that mean what the clean ones mean
     "other column names": (table(renamed(VISITS, **OTHER_NAMES)), table(DRAFTS), ""),
     "columns by a map": (
@@ -172,6 +177,21 @@ SAME = {  # files that mean what the clean ones mean
     "one view": (table([{**row, "view": "AP"} for row in VISITS]), table(DRAFTS), ""),
     "wide drafts": (table(VISITS), table(wide()), ""),
     "sorted otherwise": (table(VISITS[::-1]), table(DRAFTS[::-1]), ""),
+    "as Excel saves": (
+        ("sep=;\n" + table(changed(VISITS, **EXCEL), ";") + ";;;\n;;;\n").replace("\n", "\r\n"),
+        table(changed(DRAFTS, **EXCEL)),
+        "",
+    ),
+    "blank columns at the end": (
+        table(VISITS, ";").replace("\r\n", ";;\r\n"),
+        table(DRAFTS).replace("\r\n", ", \r\n"),
+        "",
+    ),
+    "a column twice, one named": (
+        table(TWICE).replace(" (1)", "", 1),
+        table(DRAFTS),
+        "--columns impression=impression",
+    ),
     "an index column": (table([{"": n, **row} for n, row in enumerate(VISITS)]), table(DRAFTS), ""),
 }
 
@@ -265,6 +285,30 @@ REFUSED = {  # files that leave a doubt: the message
         None,
         "",
         r"several columns for patient \(MRN, pid\)",
+    ),
+    "a column twice": (
+        table(TWICE).replace(" (1)", "", 1),
+        None,
+        "",
+        r"several columns for impression \(impression, impression \(2\)\); name one with --columns",
+    ),
+    "a title above the names": (
+        "Export of 2019\n" + table(VISITS),
+        None,
+        "",
+        "Export of 2019 alone .if a title stands above the line of names, delete it",
+    ),
+    "rounded ids": (
+        table(changed(VISITS, patient=lambda row: f"1.23E+1{row['patient'][1]}")),
+        None,
+        "",
+        "visits.csv line 2: the patient id is a rounded number",
+    ),
+    "years of two digits": (
+        table(changed(VISITS, date=lambda row: row["date"][2:].replace("-", "."))),
+        None,
+        "",
+        "with all four digits of the year",
     ),
     "no names": ("\n".join(table(VISITS).splitlines()[1:]), None, "", "add a line of names"),
     "cut off": (table(VISITS)[:-40], None, "", "visits.csv line 19"),

@@ -16,10 +16,14 @@ from tabon.errors import BadInputError
 
 UNUSED = "-"  # in a map: no column has this role
 _NAME = re.compile(r"[^\W\d](?:[\w /()#:-]|[.](?=\w)){0,39}|\(key\)|")  # a frame's index has no name
+_REPEATED = re.compile(r" \(\d+\)$")
 MOST_WORDS = 4  # of a column's name
 
 _KEYS = {
-    "patient": ("patient", "patientid", "pid", "subject", "subjectid", "mrn", "patid", "deidpatientid"),
+    "patient": (
+        *("patient", "patientid", "pid", "subject", "subjectid", "mrn", "patid", "deidpatientid"),
+        *("patientno", "patientnr", "patientnumber"),
+    ),
     "study": (
         *("study", "studyid", "studyuid", "studyinstanceuid", "accession", "accessionnumber"),
         *("accessionid", "visit", "visitid", "examid", "reportid", "key"),
@@ -27,6 +31,7 @@ _KEYS = {
     "date": (
         *("date", "studydate", "examdate", "visitdate", "reportdate", "when", "day", "datetime"),
         *("studydatetime", "examdatetime", "visitdatetime", "studydatedicom", "acquisitiondate"),
+        *("examinationdate", "dateofexam", "dateofstudy", "completeddate", "examcompleteddate"),
     ),
     "time": ("time", "studytime", "examtime", "visittime", "acquisitiontime"),
     "findings": ("findings", "finding", "sectionfindings", "findingstext"),
@@ -98,8 +103,9 @@ def find_columns(
     """
     found: dict[str, str] = {}
     for role, spelled in spellings.items():
-        names = [name for name in rows.columns if plain(name) in spelled and name not in given.values()]
-        names = [name for name in names if plain(name) == role or name == KEY_COLUMN] or names
+        spellings_of = {name: _spelling(name, rows) for name in rows.columns if name not in given.values()}
+        names = [name for name, spelling in spellings_of.items() if spelling in spelled]
+        names = [name for name in names if spellings_of[name] == role or name == KEY_COLUMN] or names
         if role in given:
             names = [given[role]] if given[role] != UNUSED else []
             if names and names[0] not in rows.columns:
@@ -125,12 +131,20 @@ def missing(rows: SourceRows, roles: str, *, option: str) -> BadInputError:
     )
 
 
+def _spelling(name: str, rows: SourceRows) -> str:
+    """Return a column's plain name; the second of two of one name, "Date (2)", has theirs."""
+    first = _REPEATED.sub("", name)
+    return plain(first if first in rows.columns else name)
+
+
 def listed(rows: SourceRows) -> str:
     """Name the columns; not if they seem to be a row of values, which may be report text."""
     named = all(_NAME.fullmatch(name) and len(name.split()) <= MOST_WORDS for name in rows.columns)
     if not named:
         return "not named in its first line, it seems (add a line of names)"
-    return ", ".join(filter(None, rows.columns)) or "none"
+    names = list(filter(None, rows.columns))
+    alone = " alone (if a title stands above the line of names, delete it)" if len(names) == 1 else ""
+    return f"{', '.join(names) or 'none'}{alone}"
 
 
 def plain(name: str) -> str:

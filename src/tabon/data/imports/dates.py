@@ -17,7 +17,7 @@ from tabon.errors import BadInputError
 
 Order = Literal["day-first", "month-first"]
 
-FORMS = "2019-04-03, 20190403, 3/4/2019, 03.04.2019 or 3-Apr-2019"
+FORMS = "2019-04-03, 20190403, 3/4/2019, 03.04.2019 or 3-Apr-2019, with all four digits of the year"
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 NUM_MONTHS = len(MONTHS)
 NOON = 12  # hours

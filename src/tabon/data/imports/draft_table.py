@@ -11,7 +11,7 @@ from tabon.data.cohort.visits import Excluded, Moment, Source, said
 from tabon.data.imports.columns import DRAFT_SPELLINGS, find_columns, missing, plain
 from tabon.data.imports.dates import Order, find_order, moment_of, read_date
 from tabon.data.imports.source_rows import KEY_COLUMN, Rows, SourceRows, read_rows
-from tabon.data.imports.visit_table import Guess, id_text, read_as
+from tabon.data.imports.visit_table import Guess, check_ids, id_text, read_as
 from tabon.errors import BadInputError
 from tabon.text.records import is_too_long
 from tabon.text.reports import SECTIONS, report_from_record
@@ -92,6 +92,7 @@ def read_draft_rows(
     for file, source in enumerate(sources, start=1):
         rows = read_rows(source, encoding=encoding)
         shape = _shape(rows, columns or {})
+        check_ids(rows, shape.columns)
         day = shape.columns.get("date", "")
         dates = ((rows.place(row), read_date(row.values.get(day))) for row in rows.rows if row.whole)
         of_file = order or find_order(dates, default=visits_order)[0]

@@ -7,6 +7,7 @@ import codecs
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import StringIO
@@ -108,7 +109,7 @@ def _decoded(path: Path, encoding: str | None) -> tuple[str, str]:
 
 
 def _csv_table(name: str, text: str, encoding: str) -> SourceRows:
-    """Read CSV; its delimiter is the one that its first line has most of."""
+    """Read CSV; its delimiter is the one that its first line has most of, which may be Excel's `sep=;`."""
     csv.field_size_limit(FIELD_LIMIT)
     head = re.sub(r'"[^"]*"', "", re.split(r"[\r\n]", text.lstrip(), maxsplit=1)[0])
     delimiter = max(DELIMITERS, key=head.count)
@@ -116,11 +117,15 @@ def _csv_table(name: str, text: str, encoding: str) -> SourceRows:
     rows: list[Row] = []
     line, header = 1, []
     try:
-        header = [column.strip() for column in next(filter(None, reader))]
+        header = next(filter(_says_something, reader))
+        if header[0].lower() == "sep=":
+            header = next(filter(_says_something, reader))
+        header = _told_apart(column.strip() for column in header)
         line, fields = reader.line_num + 1, header
         for fields in reader:
-            if fields:
-                rows.append(Row(line, dict(zip(header, fields, strict=False)), len(fields) == len(header)))
+            if _says_something(fields):
+                values = map(_plain_value, fields)
+                rows.append(Row(line, dict(zip(header, values, strict=False)), len(fields) == len(header)))
             line = reader.line_num + 1
     except csv.Error:
         raise BadInputError(
@@ -139,6 +144,30 @@ def _csv_table(name: str, text: str, encoding: str) -> SourceRows:
         encoding=encoding,
         unit="line",
     )
+
+
+def _says_something(fields: list[str]) -> bool:
+    """Say whether a line of CSV holds anything."""
+    return any(map(str.strip, fields))
+
+
+def _told_apart(columns: Iterable[str]) -> list[str]:
+    """Number the columns of one name.
+
+    >>> _told_apart(["Date", "Text", "Text", "", ""])
+    ['Date', 'Text', 'Text (2)', '', '']
+    """
+    seen: Counter[str] = Counter()
+    named = []
+    for column in columns:
+        seen[column] += 1
+        named.append(f"{column} ({seen[column]})" if column and seen[column] > 1 else column)
+    return named
+
+
+def _plain_value(field: str) -> str:
+    """Return a field without the formula by which Excel is made to keep it: ="007" is 007."""
+    return field[2:-1] if field.startswith('="') and field.endswith('"') and len(field) > 2 else field  # noqa: PLR2004
 
 
 def _json_rows(name: str, text: str) -> tuple[list[Row], str]:

@@ -29,6 +29,7 @@ from tabon.text.reports import Report
 
 OPTION = "--columns"
 NOWHERE = Source("")
+_ROUNDED = re.compile(r"\d[.,]\d+E\+\d+", re.IGNORECASE)
 
 
 class Guess(NamedTuple):
@@ -88,6 +89,8 @@ def read_visit_rows(
     parts = [
         _Part(rows, _visit_columns(rows, columns or {}), split) for rows, split in _files(source, encoding)
     ]
+    for part in parts:
+        check_ids(part.rows, part.columns)
     dates = (
         (part.rows.place(row), read_date(part.value(row, "date")))
         for part in parts
@@ -122,6 +125,17 @@ def read_as(rows: SourceRows, columns: Mapping[str, str]) -> Iterator[Guess]:
     encoding = "" if rows.encoding == "none" else f", {rows.encoding}"
     yield Guess(rows.name, f"{rows.kind}{encoding}, {len(rows.rows):,} rows")
     yield from (Guess(f"  {role}", f"column {name!r}") for role, name in columns.items())
+
+
+def check_ids(rows: SourceRows, columns: Mapping[str, str]) -> None:
+    """Refuse ids that a spreadsheet has rounded: two patients may have become one."""
+    for role in {"patient", "study"} & columns.keys():
+        for row in rows.rows:
+            if _ROUNDED.fullmatch(said(row.values.get(columns[role]))):
+                raise BadInputError(
+                    f"{rows.place(row)}: the {role} id is a rounded number such as 1.23E+11: different "
+                    "ones may look alike; make the column text in the spreadsheet and save it again"
+                )
 
 
 def id_text(value: object) -> str:
