@@ -277,6 +277,23 @@ def test_gains_stand_where_their_numbers_say(drawn):
     np.testing.assert_allclose(xs, slope * np.array(values), atol=0.01)
 
 
+def test_one_wide_interval_does_not_make_dots_of_the_other_panels():
+    """A panel much wider than another has an axis of its own, and the note says so."""
+    results = example()
+    cells = [
+        replace(cell, gap_low=-8.0) if (cell.method, cell.score) == ("novelty/min", "radgraph") else cell
+        for cell in results.cells
+    ]
+    wide = replace(results, cells=tuple(cells))
+    for found, says in ((results, False), (wide, True)):
+        drawing = gains_plot(found, "findings", COLUMNS)
+        assert any("each panel has its own x axis" in text for text in texts(drawing.svg)) == says
+        limits = {axes.get_xlim() for axes in drawing.figure.axes}
+        assert len(limits) == 1 + says
+    low, high = gains_plot(wide, "findings", COLUMNS).figure.axes[0].get_xlim()
+    assert high - low < 1
+
+
 def test_a_gain_that_is_not_measured_leaves_a_gap_and_a_note():
     """A cell without a number and a cell that is not there are told alike."""
     results = without(example(), lambda cell: (cell.method, cell.score) != ("novelty/min", "bleu-1"))

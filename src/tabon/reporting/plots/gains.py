@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 ACROSS = 4  # panels in a row
+MOST_TIMES_AS_WIDE = 4  # panels of one axis; beyond that one wide interval would make dots of the others
 LONGEST_HEADING = 22  # characters over a panel
 GAP, RELATIVE = "share of the gap to the best draft closed", "change relative to random"
 EVEN = 0.209  # the luminance on which white and ink are read equally well
@@ -70,6 +71,18 @@ class Panel:
         """Return the gains that are known."""
         return tuple(gain for gain in self.gains if gain.value is not None)
 
+    def reach(self) -> float:
+        """Return how far from 0 its gains and their intervals go."""
+        ends = (end for gain in self.measured() for end in (gain.value, gain.low, gain.high))
+        return max((abs(end) for end in ends if end is not None), default=0.0)
+
+
+def on_one_axis(panels: Sequence[Panel]) -> bool:
+    """Say whether panels can share their x axis: one unit, and none much wider than another."""
+    reaches = [panel.reach() for panel in panels if panel.reach()]
+    one_unit = len({panel.unit for panel in panels}) == 1
+    return one_unit and (not reaches or max(reaches) <= MOST_TIMES_AS_WIDE * min(reaches))
+
 
 def panel_of(results: Results, section: str, score: str, heading: str) -> Panel:
     """Read one score's gains: the share of the gap where it is known, else the relative change."""
@@ -96,8 +109,7 @@ def gains_plot(results: Results, section: str, columns: Mapping[str, str]) -> Dr
     names = [label(method_name(method)) for method in results.methods]
     with canvas():
         figure = new_figure(0.7 + room_for(names) + 1.95 * across, down * height + 0.9)
-        same_unit = len({panel.unit for panel in panels}) == 1
-        grid = figure.subplots(down, across, sharex=same_unit, squeeze=False)
+        grid = figure.subplots(down, across, sharex=on_one_axis(panels), squeeze=False)
         for number, axes in enumerate(grid.flat):
             if number < len(panels):
                 _draw(axes, panels[number], number, labelled=number % across == 0)
@@ -153,6 +165,7 @@ def _note(panels: Sequence[Panel]) -> str:
     lost = sum(len(panel.gains) - len(panel.measured()) for panel in panels)
     bare = sum(gain.low is None or gain.high is None for panel in panels for gain in panel.measured())
     notes = ["x: " + "; ".join(parts) if parts else "nothing was asked for"]
+    notes += [] if on_one_axis(panels) else ["each panel has its own x axis"]
     notes.append("bar: 95 % interval; filled mark: the interval leaves 0 out")
     notes += [f"{lost} not measured"] * bool(lost) + [f"{bare} without an interval"] * bool(bare)
     return "\n".join([notes[0], "; ".join(notes[1:])])
