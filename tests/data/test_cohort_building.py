@@ -33,7 +33,7 @@ def patients(count, *, visits=3, split=lambda _: "train"):
 
 def dataset(rows, **changes):
     """A data set that yields given rows."""
-    settings = {"name": "mine", "read": lambda _: iter(rows), "egress": "none", "dated": True, **changes}
+    settings = {"name": "mine", "read": lambda _: iter(rows), "egress": "none", "order": "dates", **changes}
     return DataSet(**settings)
 
 

@@ -204,7 +204,7 @@ def test_a_large_file_is_not_taken_for_a_shorter_one(tmp_path, packing, share):
 
 def test_the_note_says_that_the_order_is_unverified():
     """A user learns that days are ordinal, that there is no test split, and what paths say."""
-    assert not DATASET.dated
+    assert DATASET.order == "ordinals"
     assert DATASET.egress == "none"
     assert all(word in DATASET.note for word in ("ordinal", "unverified", "no test split", ".png"))
 

@@ -1,6 +1,9 @@
 """covid-chestxray-dataset, read from its true layout."""
 
+import csv
 import json
+from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +16,8 @@ from cohort_layouts import (
     read_all,
     write_covid_chestxray,
 )
+from commands import tabon
+from covid_shape import covid_shape
 from tabon.data.cohort.build import build_cohort
 from tabon.data.cohort.datasets.image_tables import COVID_CHESTXRAY as DATASET
 from tabon.data.cohort.datasets.image_tables import COVID_COLUMNS as COLUMNS
@@ -112,9 +117,11 @@ def test_an_infinite_offset_is_left_out(tmp_path, offset):
     assert excluded.reason == ("bad-offset" if "inf" in offset else "no-offset")
 
 
-@pytest.mark.parametrize("offsets", [("-3", "0"), ("0", "2"), ("1", "4000000"), ("-1e300", "1e300")])
-def test_days_that_are_no_dates_are_numbers(tmp_path, offsets):
-    """The days before the first symptoms, and those beyond the calendar, are in order all the same."""
+@pytest.mark.parametrize(
+    "offsets", [("-3", "0"), ("0", "2"), ("3", "7"), ("1", "4000000"), ("-1e300", "1e300")]
+)
+def test_days_of_illness_are_numbers(tmp_path, offsets):
+    """Days count from the first symptoms: none is a date, and those before them are in order too."""
     rows = [covid_row("2", day, clinical_notes=f"Day {day}.") for day in offsets]
     write_covid_chestxray(tmp_path / "data", rows)
     rules = Rules(shares=(1.0, 0.0, 0.0))
@@ -164,7 +171,7 @@ def test_a_truncated_file_is_named(tmp_path, share):
 
 def test_the_note_says_what_the_notes_are():
     """A user learns that these are case histories, without splits, under mixed licences."""
-    assert DATASET.dated
+    assert DATASET.order == "days"
     assert DATASET.egress == "zero-retention"
     assert all(word in DATASET.note for word in ("case histories", "no splits", "Licences"))
 
@@ -176,3 +183,40 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     count, peak = count_in_little_memory(DATASET, tmp_path)
     assert count == 5_000
     assert peak < 8e6
+
+
+# --- the shape of the published file ------------------------------------------------------
+
+SHAPE = Path(__file__).with_name("covid_chestxray")
+
+
+def test_the_committed_table_has_the_published_shape(tmp_path):
+    """Rows, patients, offsets of 0, below 0 and blank, and notes are as many; its script made it."""
+    path = write_covid_chestxray(tmp_path, covid_shape())
+    assert path.read_bytes() == (SHAPE / "metadata.csv").read_bytes()
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    offsets = defaultdict(set)
+    for row in rows:
+        offsets[row["patientid"]] |= {row["offset"].strip()} - {""}
+    said = [float(row["offset"]) for row in rows if row["offset"].strip()]
+    assert (len(rows), len(offsets)) == (950, 472)
+    assert sum(len(days) > 1 for days in offsets.values()) == 151
+    assert (said.count(0), sum(day < 0 for day in said)) == (149, 13)
+    assert sum(bool(row["clinical_notes"]) for row in rows) == 768
+
+
+def test_the_published_shape_gives_108_patients_and_174_transitions(tmp_path):
+    """Day 0 and the days before it are days like others, and none of them is a date."""
+    done = tabon("cohort", "covid-chestxray", SHAPE, "--out", tmp_path / "out", "--json")
+    assert done.exit_code == 0, done.output
+    audit = json.loads((tmp_path / "out" / "audit.json").read_text())
+    splits = audit["splits"].values()
+    assert sum(counts["patients"] for counts in splits) == 108
+    assert sum(counts["transitions"] for counts in splits) == 174
+    for split in audit["splits"]:
+        for line in (tmp_path / "out" / split / "transitions.jsonl").read_text().splitlines():
+            record = json.loads(line)
+            assert record["prior_order"] <= record["current_order"]
+            assert "prior_date" not in record
+    assert audit["splits"]["train"]["days_between_visits"]["least"] >= 2

@@ -214,8 +214,8 @@ def test_ordinal_numbers_in_the_place_of_dates(tmp_path):
     visits, excluded = jsonl(tmp_path, columns, *objects)
     assert [visit.moment for visit in visits] == [Moment(1), Moment(2), Moment(3), Moment(-4)]
     assert excluded == [(5, "bad-ordinal"), (6, "bad-ordinal"), (7, "no-ordinal"), (8, "bad-ordinal")]
-    assert not generic(columns).dated
-    assert generic(MAP).dated
+    assert generic(columns).order == "ordinals"
+    assert generic(MAP).order == "dates"
 
 
 @pytest.mark.parametrize(

@@ -383,7 +383,7 @@ def test_a_truncated_table_is_named(tmp_path, name, keep):
 def test_the_data_go_nowhere():
     """PhysioNet's agreement allows no ordinary service, and the note says so."""
     assert DATASET.egress == "none"
-    assert DATASET.dated
+    assert DATASET.order == "dates"
     assert "PhysioNet" in DATASET.note
 
 

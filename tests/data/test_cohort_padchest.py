@@ -331,5 +331,5 @@ def test_memory_does_not_grow_with_the_reports(tmp_path):
 def test_the_data_go_nowhere(dataset):
     """BIMCV's agreement forbids to share the data, and the note says so."""
     assert dataset.egress == "none"
-    assert dataset.dated
+    assert dataset.order == "dates"
     assert "research use agreement" in dataset.note

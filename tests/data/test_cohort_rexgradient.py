@@ -212,7 +212,7 @@ def test_reports_stay_at_home():
     """The agreement forbids disclosure to any third party, and the note says so."""
     assert DATASET.egress == "none"
     assert "third party" in DATASET.note
-    assert DATASET.dated
+    assert DATASET.order == "dates"
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path):

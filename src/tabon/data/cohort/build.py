@@ -138,7 +138,7 @@ SIMULATED = DataSet(
     name="simulated",
     read=lambda _: iter(()),  # made, not read
     egress="any",
-    dated=True,
+    order="dates",
     note="simulated patients and drafts; nothing in it is about a person",
 )
 
@@ -251,9 +251,10 @@ class CohortFiles:
         """Write every consecutive pair of a chain."""
         self.audit.patient(chain.split, len(chain.visits))
         for position in range(1, len(chain.visits)):
-            record = transition_record(chain, position, dated=dataset.dated, history=rules.history)
+            dated = dataset.order == "dates"
+            record = transition_record(chain, position, dated=dated, history=rules.history)
             days = chain.visits[position].moment.day - chain.visits[position - 1].moment.day
-            self.transition(record, days if dataset.dated else None)
+            self.transition(record, None if dataset.order == "ordinals" else days)
 
     def exclude(self, excluded: Excluded) -> None:
         """Write one row that is left out and count it."""
@@ -289,7 +290,7 @@ def cohort_facts(dataset: DataSet, rules: Rules, egress: Egress | None) -> dict[
         "dataset": dataset.name,
         "egress": egress or dataset.egress,
         "egress_is_the_data_sets_own": egress in (None, dataset.egress),
-        "dated": dataset.dated,
+        "order": dataset.order,
         "note": dataset.note,
         "rules": asdict(rules),
         "tabon": version("tabon"),
@@ -302,10 +303,10 @@ def transition_record(chain: Chain, position: int, *, dated: bool, history: int)
     first = max(0, position - history) if history else 0
     priors = [visit.report.sections() for visit in chain.visits[first:position]]
     days = prior.moment.day, current.moment.day
-    if dated and all(1 <= day <= date.max.toordinal() for day in days):
+    if dated:
         before, after = (date.fromordinal(day).isoformat() for day in days)
         when: dict[str, Any] = {"prior_date": before, "current_date": after}
-    else:  # numbers, or days before the first symptoms
+    else:
         when = {"prior_order": days[0], "current_order": days[1]}
     return {
         "id": current.study,

@@ -12,6 +12,7 @@ from tabon.errors import BadInputError
 from tabon.text.reports import Report
 
 Egress = Literal["none", "zero-retention", "any"]
+Order = Literal["dates", "days", "ordinals"]  # days: counted from an event of the patient, 0 and less too
 View = Literal["AP", "PA"]
 
 
@@ -27,7 +28,7 @@ class Source:
 class Moment:
     """When a visit was: a day, and the time of day where the data set has it.
 
-    Data sets without dates have an ordinal number in the day's place.
+    Data sets without dates have a count of days or an ordinal number in the day's place.
     """
 
     day: int
@@ -146,7 +147,7 @@ class DataSet:
     name: str
     read: Reader
     egress: Egress  # where its reports may be sent
-    dated: bool  # days are dates; else ordinal numbers
+    order: Order  # what the day of a moment is
     note: str = ""  # what a user must know, printed with the audit
     has_views: bool = True  # else all visits of a patient form one chain
 

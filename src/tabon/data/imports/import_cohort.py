@@ -21,7 +21,7 @@ from tabon.data.imports.visit_table import Guess, VisitTable
 from tabon.errors import BadInputError
 from tabon.text.records import MAX_DRAFTS
 
-IMPORTED = DataSet(name="imported", read=lambda _: iter(()), egress="none", dated=True)
+IMPORTED = DataSet(name="imported", read=lambda _: iter(()), egress="none", order="dates")
 QUERY_SPLITS = ("valid", "test")  # the training split fills the bank
 SHOWN_IDS, LONGEST_ID = 3, 40  # in a message; characters
 LONGEST_NUMBER = 9  # digits by which drafts are sorted

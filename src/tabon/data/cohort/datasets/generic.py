@@ -20,6 +20,7 @@ from tabon.data.cohort.visits import (
     Excluded,
     Image,
     Moment,
+    Order,
     Source,
     Visit,
     moment_or_reason,
@@ -95,8 +96,9 @@ def generic(columns: ColumnMap, *, name: str = "generic", egress: Egress = "none
             for row in _rows(path, columns.columns()):
                 yield _visit(columns, row, path.name, split)
 
-    dated, has_views = columns.ordinal is None, columns.view is not None
-    return DataSet(name=name, read=read, egress=egress, dated=dated, note=note, has_views=has_views)
+    order: Order = "dates" if columns.ordinal is None else "ordinals"
+    has_views = columns.view is not None
+    return DataSet(name=name, read=read, egress=egress, order=order, note=note, has_views=has_views)
 
 
 # --- files ----------------------------------------------------------------------------

@@ -66,7 +66,7 @@ CHEXPERT_PLUS = DataSet(
     name="chexpert-plus",
     read=csv_reader([CHEXPERT_FILE + end for end in ("", ".gz", ".zst")], CHEXPERT_COLUMNS, _chexpert_visit),
     egress="none",
-    dated=False,
+    order="ordinals",
     note=(
         "CheXpert Plus has no dates. The order of visits is its column patient_report_date_order: ordinal "
         "and unverified. A third-party audit found about half of the nominal pairs inverted against the "
@@ -110,7 +110,7 @@ PADCHEST = DataSet(
     name="padchest",
     read=csv_reader(PADCHEST_FILES, PADCHEST_COLUMNS, _padchest_visit),
     egress="none",
-    dated=True,
+    order="dates",
     note=(
         "PadChest is given under a research use agreement of BIMCV that forbids to share the data, so "
         "nothing is sent anywhere. Its reports are Spanish, stemmed and tokenised, without sections: the "
@@ -143,7 +143,7 @@ def _covid_visit(values: Mapping[str, str], source: Source) -> Visit | Excluded:
 
 
 def _days_since_symptoms(offset: str) -> Moment | str:
-    """Return the day that is so many days after the first symptoms, or why there is none.
+    """Return the day that is so many days after the first symptoms, or before them; or why there is none.
 
     >>> _days_since_symptoms("3") == _days_since_symptoms("3.0"), _days_since_symptoms("2.5")
     (True, Moment(day=2, second=43200.0))
@@ -163,7 +163,7 @@ COVID_CHESTXRAY = DataSet(
     name="covid-chestxray",
     read=csv_reader(["metadata.csv"], COVID_COLUMNS, _covid_visit),
     egress="zero-retention",
-    dated=True,
+    order="days",
     note=(
         "The clinical notes of covid-chestxray-dataset are case histories from publications, not Findings "
         "and Impression; they stand as findings here. Days count from the first symptoms or the admission, "

@@ -241,4 +241,4 @@ def _from_sections(rows: sqlite3.Connection, image: _ImageRow) -> Report | str:
     return Report(findings=found[0], impression=found[1]) if any(found) else "empty-report"
 
 
-DATASET = DataSet(name="mimic-cxr", read=read, egress="none", dated=True, note=NOTE)
+DATASET = DataSet(name="mimic-cxr", read=read, egress="none", order="dates", note=NOTE)

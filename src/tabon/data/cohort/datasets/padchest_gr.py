@@ -126,4 +126,4 @@ def _visit(rows: sqlite3.Connection, item: object, source: Source) -> Visit | Ex
     )
 
 
-DATASET = DataSet(name="padchest-gr", read=read, egress="none", dated=True, note=NOTE)
+DATASET = DataSet(name="padchest-gr", read=read, egress="none", order="dates", note=NOTE)

@@ -103,7 +103,7 @@ DATASET = DataSet(
     name="rexgradient",
     read=read,
     egress="none",
-    dated=True,
+    order="dates",
     note=(
         "ReXGradient-160K has dates without times, so two studies of one day have no order. Its "
         "Non-Commercial Data Access and Use Agreement (v.1, April 2025) forbids disclosure to any third "
