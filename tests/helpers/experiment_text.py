@@ -11,6 +11,7 @@ name = "Hasty P1"
 model = "hasty"
 prompt = "p1"
 noise = 0.8
+label = "The hasty one"
 
 [[runs]]
 name = "Careful P3"

@@ -20,6 +20,7 @@ from tabon.evaluation.results import read_results
 from tabon.reporting.experiment import Dependencies, read_experiment, reproduce, simulated_experiment
 from tabon.reporting.experiment.files import write_report
 from tabon.reporting.experiment.runner import Steps
+from tabon.reporting.tables import all_tables
 from waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -85,6 +86,61 @@ def test_curves_and_map_are_there(made):
     assert ("k-curve", "novelty/knn") in names
     [shown] = made.facts["maps"]
     assert len(shown["drafts"]) == 3
+
+
+def test_a_label_is_what_tables_call_the_model(made, folder):
+    """`[[runs]] label` stands in the tables; without one the model does."""
+    assert [run.model for run in made.runs] == ["The hasty one", "careful"]
+    assert "The hasty one" in (folder / "output" / "tables" / "per-run-findings.md").read_text(
+        encoding="utf-8"
+    )
+
+
+@pytest.mark.usefixtures("made")
+def test_a_changed_label_changes_the_tables(folder, tmp_path):
+    """The results are made again, and nothing before them."""
+    shutil.copytree(folder, tmp_path / "copy")
+    changed = EXPERIMENT.replace("The hasty one", "Another name")
+    (tmp_path / "copy" / "experiment.toml").write_text(changed, encoding="utf-8")
+    told = []
+    dependencies = Dependencies(on_progress=told.append)
+    again = reproduce(read_experiment(tmp_path / "copy"), tmp_path / "copy" / "output", dependencies)
+    assert again.runs[0].model == "Another name"
+    assert [line.rpartition(" ")[2] for line in told if line.startswith("step ")] == ["results.json"]
+
+
+def test_the_cohort_has_its_table(made, folder):
+    """Patients, visits and transitions of each split, as they are in the files; the paper's beside them."""
+    training = [json.loads(line) for line in (folder / "output" / "train.jsonl").read_text().splitlines()]
+    patients = len({record["patient"] for record in training})
+    assert made.facts["cohort"][0] == {
+        "split": "train",
+        "patients": patients,
+        "visits": patients + len(training),
+        "transitions": len(training),
+    }
+    lines = (folder / "output" / "tables" / "cohort.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "Split,Patients,Visits,Transitions"
+    assert [line.partition(",")[0] for line in lines[1:4]] == ["train", "valid", "test"]
+    tables = {table.label: table for table in all_tables(made, made.facts["report"]["columns"])}
+    texts = [cell.text for cell in tables["tab:paper-cohort"].blocks[0].rows[0].cells]
+    assert texts[:4] == ["train", "19,492", f"{patients}", f"{patients - 19492:+,}"]
+
+
+def test_tables_and_figures_name_no_study_and_no_patient(made, folder):
+    """They may be passed on: no id of a study, a patient or a transition stands in them."""
+    ids = set()
+    for path in [*(folder / "output").rglob("queries.jsonl"), folder / "output" / "train.jsonl"]:
+        records = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        ids |= {text for record in records for text in (record["id"], record["patient"])}
+    [shown] = made.facts["maps"]
+    assert shown["query"] in ids
+    out = folder / "output"
+    written = [*(out / "tables").iterdir(), *(out / "figures").iterdir(), out / "report.html"]
+    assert "transition-map-0.svg" in {path.name for path in written}
+    for path in written:
+        text = path.read_text(encoding="utf-8")
+        assert not [name for name in ids if name in text], path.name
 
 
 def test_the_k_curve_at_the_papers_k_is_the_table(made):
@@ -340,7 +396,7 @@ def test_drafts_are_bought_and_joined_where_the_cohort_is_real(tmp_path):
     assert len(asked) == len(drafts) == 2 * 3 * len(studies)
     results = read_results(tmp_path / "output" / "results.json")
     assert [(run.model, run.prompt) for run in results.runs] == [
-        ("command:hasty", "P1"),
+        ("The hasty one", "P1"),
         ("command:careful", "P3"),
     ]
 

@@ -10,7 +10,9 @@ from made_up_results import COLUMNS, METHODS, RUNS, made_up, with_values
 from paper_tex import PAPER
 from tabon.evaluation.results import MEAN_RUN, RANDOM, Cell, Results, Run
 from tabon.reporting.tables import (
+    all_tables,
     comparison_table,
+    delta_comparison,
     delta_table,
     headline_table,
     per_run_comparison,
@@ -94,3 +96,44 @@ def test_the_paper_s_numbers_give_the_paper_s_lines(section):
     for table, expected in zip(tables, (1 + 8 + 1, 1 + 18 + 2, 1 + 9, 1 + 9), strict=True):
         lines = [line for line in render(table, "latex").splitlines() if " & " in line]
         assert sum(without_bold(line) in printed for line in lines) == expected
+
+
+def test_all_744_printed_values_are_compared():
+    """A difference for each printed number, and nought where our number is the paper's own."""
+    results = of_the_paper()
+    columns = {column: column for column in results.scores}
+    tables = [table for table in all_tables(results, columns) if table.label.startswith("tab:paper-")]
+    differences = []
+    for table in tables:
+        places = [place for place, head in enumerate(table.headings) if head.text == "diff."]
+        lines = [row.cells for block in table.blocks for row in block.rows]
+        differences += [line[place].text for line in lines for place in places]
+    assert len(differences) == len(paper_values()) == 744
+    assert sum(text in {"+0.0", "-0.0"} for text in differences) >= 744 - 14  # the mean of rounded methods
+
+
+def test_a_difference_is_compared_with_a_difference():
+    """The paper's gain over random, ours with its sign, ours minus theirs in points; random by its value."""
+    cells = [
+        Cell(
+            section="findings",
+            run=RUNS[0],
+            method=method,
+            score="bertscore-f1",
+            value=value,
+            n=9,
+            delta=delta,
+        )
+        for method, value, delta in (("mean-shift/min", 0.2, 0.0123), (RANDOM, 0.1877, None))
+    ]
+    table = delta_comparison(replace(made_up(), cells=tuple(cells)), "findings", "bertscore-f1", "BERTSc")
+    line = rows(table)[RUNS[0]]
+    printed = {
+        v.method: v.value
+        for v in paper_values()
+        if (v.table, v.section, v.run, v.column) == (DELTA, "findings", RUNS[0], "BERTSc")
+    }
+    gain = printed["mean-shift/min"]
+    assert line[:3] == [f"{gain:+.3f}", "+0.012", f"{100 * (0.0123 - gain):+.1f}"]
+    assert line[-3:-1] == [f"{printed[RANDOM]:.3f}", "0.188"]
+    assert line[3:6][1:] == ["–", "–"]

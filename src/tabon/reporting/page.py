@@ -35,6 +35,7 @@ GROUPS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "Statistics",
             "Could chance alone have done it? Intervals resample patients; tests are paired, study by study.",
         ),
+        "cohort": ("Cohort", "The patients, visits and transitions that all numbers rest on."),
         "paper": ("Beside the paper", "Our numbers and the printed ones, in the same places."),
     }
 )

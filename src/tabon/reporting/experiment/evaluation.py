@@ -83,8 +83,15 @@ def judge(
         by_count = evaluate(again, family, quick, with_pairs=False, store=store)
         drawn += neighbour_curves(by_count, found[0], score)
     maps = transition_maps(made.bank, runs[0].cases, made.encoder, dependencies.store)
-    facts = {"curves": drawn, "maps": maps, "report": {**asdict(report), "title": experiment.title}}
-    return replace(results, facts=facts)
+    facts = {
+        "curves": drawn,
+        "maps": maps,
+        "cohort": [asdict(split) for split in made.cohort],
+        "report": {**asdict(report), "title": experiment.title},
+    }
+    labels = {run.name: run.label for run in experiment.runs}
+    named = tuple(replace(run, model=labels[run.name] or run.model) for run in results.runs)
+    return replace(results, runs=named, facts=facts)
 
 
 def transition_maps(

@@ -30,6 +30,7 @@ GROUPS = {  # how a table's label begins: its part of the page
     "tab:per-run": "per-run",
     "tab:delta": "deltas",
     "tab:statistics": "statistics",
+    "tab:cohort": "cohort",
     "tab:paper": "paper",
 }
 

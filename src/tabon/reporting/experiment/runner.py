@@ -7,7 +7,8 @@ same inputs, so a run that was stopped goes on where it was.
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from tabon._internal.atomic_files import replacing
-from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
+from tabon._internal.typed_values import fitting
+from tabon.data.simulate import SPLITS, SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import Encoder, load_encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError
@@ -25,6 +27,7 @@ from tabon.method.bank import TransitionBank
 from tabon.method.sentence_sets import Progress
 from tabon.reporting.experiment.evaluation import judge, metrics_of
 from tabon.reporting.experiment.plan import Experiment, RunPlan
+from tabon.reporting.tables.cohort import CohortSplit
 from tabon.selectors import Selector
 from tabon.selectors.scorer import load_scorer
 from tabon.text.records import Query, read_queries, read_transitions, whole_query
@@ -107,7 +110,7 @@ class Reproduction:
         each = simulated + len(self._methods) + curves
         self.steps = Steps(
             out,
-            total=2 + simulated + runs * each,  # the bank and the results too
+            total=2 + 2 * simulated + runs * each,  # the bank and the results, patients and their counts too
             on_progress=dependencies.on_progress,
         )
 
@@ -124,6 +127,8 @@ class Reproduction:
             "metrics": [metric.signature for metric in metrics],
             "missing": missing,
             "plan": [asdict(self.experiment.evaluation), asdict(self.experiment.report)],
+            "runs": [[run.name, run.label] for run in self.experiment.runs],
+            "cohort": [asdict(split) for split in self.cohort],
         }
         path = self.out / RESULTS
 
@@ -172,6 +177,26 @@ class Reproduction:
             )
         return path
 
+    @cached_property
+    def cohort(self) -> tuple[CohortSplit, ...]:
+        """Return the counts of each split: of simulated patients, or as the cohort's audit has them."""
+        cohort = self.experiment.cohort
+        if not cohort.patients:
+            return read_audit(self.experiment.root / cohort.folder / "audit.json")
+        path = self.out / "cohort.jsonl"
+        self.steps.make(
+            path, asdict(cohort), lambda: write_lines(path, map(asdict, self._simulated_splits()))
+        )
+        return tuple(CohortSplit(**json.loads(line)) for line in path.read_bytes().splitlines())
+
+    def _simulated_splits(self) -> Iterator[CohortSplit]:
+        """Count the simulated patients of each split."""
+        for split in SPLITS:
+            records = simulate_transitions(self._simulation(), split)
+            found = Counter(str(record["patient"]) for record in records)
+            pairs = found.total()
+            yield CohortSplit(split=split, patients=len(found), visits=pairs + len(found), transitions=pairs)
+
     def _simulation(self) -> SimulationSettings:
         """Return the simulated patients."""
         cohort = self.experiment.cohort
@@ -193,7 +218,7 @@ class Reproduction:
             )
             records = simulate_queries(drafts, "test")
             named = ({**record, "model": run.model, "prompt": run.prompt} for record in records)
-            inputs = [asdict(cohort), asdict(run), asdict(self.experiment.drafts)]
+            inputs = [asdict(cohort), asdict(replace(run, label="")), asdict(self.experiment.drafts)]
             self.steps.make(path, inputs, lambda: write_lines(path, named))
         elif self.dependencies.write_drafts is not None:
             if not path.exists():
@@ -274,6 +299,23 @@ class Reproduction:
         if name in plan.selectors:
             return [*made_from, name, dict(load_scorer(name, self.bank).settings)]
         return [*made_from, *name.split("/"), plan.neighbours, plan.zero]
+
+
+def read_audit(path: Path) -> tuple[CohortSplit, ...]:
+    """Read the counts of each split from a cohort's audit; nothing where it has none."""
+    try:
+        splits = json.loads(path.read_bytes())["splits"]
+        return tuple(
+            CohortSplit(
+                split=split,
+                **{name: fitting(int, counts[name]) for name in ("patients", "visits", "transitions")},
+            )
+            for split, counts in splits.items()
+        )
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        raise BadInputError(f"{path} is not a whole audit; make the cohort again") from None
 
 
 def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:

@@ -40,11 +40,10 @@ def transition_map_plot(shown: TransitionMap) -> Drawing:
     """Draw the whole map at the left and the drafts from near at the right.
 
     Squares are training transitions, diamonds drafts, the hexagon the chosen
-    one; each draft is linked with its nearest training transition.
+    one; each draft is linked with its nearest training transition. The study is
+    not named, because pictures are passed on.
     """
-    title = (
-        f"Drafts of {label(shown.query)} among training transitions: {label(section_name(shown.section))}, "
-    )
+    title = f"Drafts of one study among training transitions: {label(section_name(shown.section))}, "
     title += label(DISTANCE_NAMES.get(shown.distance, shown.distance))
     placed = [point for point in shown.drafts if point is not None]
     dots = [*shown.bank, *placed]

@@ -88,7 +88,7 @@ def _maps(results: Results) -> Iterator[Picture]:
         chosen = "none is chosen" if points.picked is None else f"draft {points.picked} is chosen"
         alt = (
             f"Map of {len(points.bank)} training transitions ({points.section}, {points.distance}) "
-            f"and the {len(points.drafts)} drafts of {points.query}; {chosen}."
+            f"and the {len(points.drafts)} drafts of one study; {chosen}."
         )
         yield Picture(name=f"transition-map-{number}", drawing=transition_map_plot(points), alt=alt)
 

@@ -8,7 +8,8 @@ from tabon.reporting.tables.build import (
     per_run_table,
     statistics_table,
 )
-from tabon.reporting.tables.comparison import comparison_table, per_run_comparison
+from tabon.reporting.tables.cohort import cohort_tables
+from tabon.reporting.tables.comparison import comparison_table, delta_comparison, per_run_comparison
 from tabon.reporting.tables.pairs import pair_sentence, pairs_table
 from tabon.reporting.tables.render import FORMS, Table, render
 
@@ -16,7 +17,9 @@ __all__ = [
     "FORMS",
     "Table",
     "all_tables",
+    "cohort_tables",
     "comparison_table",
+    "delta_comparison",
     "delta_table",
     "headline_table",
     "merge_results",

@@ -10,13 +10,13 @@ from math import nan
 
 from tabon._internal.registry import check_name
 from tabon.evaluation.results import MEAN_RUN, RANDOM, REFERENCES, Results, Run
-from tabon.reporting.tables.comparison import comparison_table, per_run_comparison
+from tabon.reporting.tables.cohort import cohort_tables
+from tabon.reporting.tables.comparison import comparison_table, delta_comparison, per_run_comparison
 from tabon.reporting.tables.pairs import pairs_table
 from tabon.reporting.tables.places import (
-    AGGREGATES,
     DASH,
-    DISTANCE_NAMES,
-    DISTANCES,
+    DELTA_KEY,
+    DELTA_METHODS,
     MEAN_OF_METHODS,
     Spot,
     grid_of,
@@ -27,6 +27,7 @@ from tabon.reporting.tables.places import (
     paper_values,
     percent,
     section_name,
+    signed,
     slug,
     value_cell,
 )
@@ -35,16 +36,6 @@ from tabon.reporting.tables.stars import STARS, STARS_KEY, stars_of
 
 PAPER_SECTIONS = ("impression", "findings")  # in the paper's order
 DELTA_LABELS = {"BERTSc": "BERTScore-F1", "RadGraph": "RadGraph averaged-F1"}
-ABBREVIATIONS = dict(zip(DISTANCES, ("MS", "Nov", "DH", "OT"), strict=True))
-DELTA_METHODS = {  # the paper's order: min first, then kNN
-    f"{ABBREVIATIONS[distance]} / {aggregate[0]}": f"{distance}/{aggregate}"
-    for aggregate in AGGREGATES
-    for distance in DISTANCES
-}
-DELTA_KEY = (
-    f"Columns: {', '.join(f'{ABBREVIATIONS[each]} = {DISTANCE_NAMES[each]}' for each in DISTANCES)}; "
-    "m = min, k = knn. Cells are method minus random; the last column is the random baseline."
-)
 RUN_HEADINGS = (Heading(text="Model", align="l"), Heading(text="Prompt", align="l"))
 STATISTICS_HEADINGS = (
     Heading(text="Method", align="l"),
@@ -70,7 +61,7 @@ def all_tables(
     method: str = "novelty/min",
     references: Sequence[str] = (RANDOM,),
 ) -> tuple[Table, ...]:
-    """Return every table in the paper's order, pairs after the headline; then statistics and the paper's.
+    """Return every table: the headline, pairs, run by run, differences, statistics; the cohort, the paper's.
 
     `columns` are the headline's heads and their scores, {"BLEU-1": "bleu-1", …}, `deltas` the same of the
     delta tables, by default the paper's two. Per-run tables of a method that the results lack are left out.
@@ -96,8 +87,15 @@ def all_tables(
             for section, (label, score) in product(shown, columns.items())
             if score in results.scores
         ),
+        *cohort_tables(results),
         *(comparison_table(results, section, columns) for section in compared),
         *(per_run_comparison(results, section, columns, method) for section in compared if by_run),
+        *(
+            delta_comparison(results, section, columns[column], column)
+            for section in compared
+            for column in DELTA_LABELS
+            if column in columns
+        ),
     )
 
 
@@ -176,7 +174,7 @@ def delta_table(results: Results, section: str, score: str, label: str) -> Table
     ]
     rows = []
     for run, line in zip(results.runs, lines, strict=True):
-        deltas = [TableCell(text=_signed(spot.cell.delta if spot.cell else None)) for spot in line[:-1]]
+        deltas = [TableCell(text=signed(spot.cell.delta if spot.cell else None)) for spot in line[:-1]]
         names = [TableCell(text=run.model), TableCell(text=run.prompt)]
         rows.append(TableRow(cells=(*names, *deltas, TableCell(text=number(line[-1].value)))))
     spots = [spot for line in lines for spot in line]
@@ -260,7 +258,7 @@ def _statistics_row(spot: Spot, *, italic: bool) -> TableRow:
     texts = [
         number(cell.value),
         _interval(cell.low, cell.high, ".3f"),
-        _signed(cell.delta) + stars,
+        signed(cell.delta) + stars,
         _interval(cell.delta_low, cell.delta_high, "+.3f"),
         percent(cell.relative) or DASH,
         DASH if cell.gap is None else f"{cell.gap:.1%}",
@@ -270,11 +268,6 @@ def _statistics_row(spot: Spot, *, italic: bool) -> TableRow:
         str(cell.n),
     ]
     return _row(name, (TableCell(text=text, italic=italic) for text in texts))
-
-
-def _signed(value: float | None) -> str:
-    """Write a difference with its sign."""
-    return DASH if value is None else f"{value:+.3f}"
 
 
 def _interval(low: float | None, high: float | None, form: str) -> str:

@@ -7,6 +7,9 @@ from tabon._internal.registry import check_name
 from tabon.evaluation.results import MEAN_RUN, RANDOM, Results
 from tabon.reporting.tables.places import (
     DASH,
+    DELTA,
+    DELTA_KEY,
+    DELTA_METHODS,
     HEADLINE,
     MEAN_OF_METHODS,
     PER_RUN,
@@ -23,6 +26,7 @@ from tabon.reporting.tables.places import (
     paper_values,
     percent,
     section_name,
+    signed,
     slug,
     value_cell,
 )
@@ -40,16 +44,19 @@ class Compared:
 
     paper: PaperValue | None
     spot: Spot
+    is_delta: bool = False  # both are method minus random
 
     def cells(self) -> tuple[TableCell, ...]:
         """Return the paper's value, ours, and the difference."""
+        write = signed if self.is_delta else number
+        ours = TableCell(text=signed(self.spot.value)) if self.is_delta else value_cell(self.spot)
         if self.paper is None:
-            return TableCell(text=DASH), value_cell(self.spot), TableCell(text=DASH)
-        printed = TableCell(text=number(self.paper.value), subscript=percent(self.paper.relative))
+            return TableCell(text=DASH), ours, TableCell(text=DASH)
+        printed = TableCell(text=write(self.paper.value), subscript=percent(self.paper.relative))
         if self.spot.value is None:
-            return printed, value_cell(self.spot), TableCell(text=DASH)
+            return printed, ours, TableCell(text=DASH)
         difference = 100 * (self.spot.value - self.paper.value)
-        return printed, value_cell(self.spot), TableCell(text=f"{difference:+.1f}")
+        return printed, ours, TableCell(text=f"{difference:+.1f}")
 
 
 def comparison_table(results: Results, section: str, columns: Mapping[str, str]) -> Table:
@@ -108,6 +115,39 @@ def per_run_comparison(
     )
 
 
+def delta_comparison(results: Results, section: str, score: str, column: str) -> Table:
+    """Return the paper's table of differences from random with ours beside them, run by run of one name."""
+    grid = grid_of(results, section)
+    every = []
+    for run in results.runs:
+        spots = [
+            grid.spot(run=run.name, method=method, score=score, column=column)
+            for method in (*DELTA_METHODS.values(), RANDOM)
+        ]
+        deltas = [_as_delta(spot) for spot in spots[:-1]]
+        line = _compared(DELTA, section, run.name, [*deltas, spots[-1]])
+        every.append((*(replace(each, is_delta=True) for each in line[:-1]), line[-1]))
+    return Table(
+        label=f"tab:paper-delta-{slug(column)}-{slug(section_name(section))}",
+        title=f"Δ {column} vs. random on {section_name(section)}",
+        caption="the paper's beside ours.",
+        headings=(Heading(text="Run", align="l"), *_headings((*DELTA_METHODS, "rand."))),
+        blocks=(Block(rows=tuple(_row(line, by_run=True) for line in every)),),
+        notes=(
+            DELTA_KEY,
+            POINTS,
+            *_run_notes(results),
+            *_paper_notes(every),
+            *notes_of(results, _spots(every)),
+        ),
+    )
+
+
+def _as_delta(spot: Spot) -> Spot:
+    """Return the place of how far above random a method is."""
+    return spot if spot.cell is None else replace(spot, cell=replace(spot.cell, value=spot.cell.delta))
+
+
 def _compared(table: str, section: str, run: str, line: Sequence[Spot]) -> tuple[Compared, ...]:
     """Put the paper's numbers beside a row of ours."""
     return tuple(
@@ -119,8 +159,8 @@ def _compared(table: str, section: str, run: str, line: Sequence[Spot]) -> tuple
     )
 
 
-def _headings(columns: Mapping[str, str]) -> Iterator[Heading]:
-    """Yield three heads per score."""
+def _headings(columns: Iterable[str]) -> Iterator[Heading]:
+    """Yield three heads per column."""
     for column in columns:
         for text in ("paper", "ours", "diff."):
             yield Heading(text=text, group=column)

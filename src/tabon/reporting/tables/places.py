@@ -25,6 +25,16 @@ TRANSITION_METHODS = tuple(f"{distance}/{aggregate}" for distance in DISTANCES f
 DASH = "–"
 SECTION_NAMES = {"findings": "Findings", "impression": "Impressions", "report": "Whole report"}
 DISTANCE_NAMES = dict(zip(DISTANCES, ("Mean-Shift", "Novelty", "Dir-Hausdorff", "Cost-OT"), strict=True))
+ABBREVIATIONS = dict(zip(DISTANCES, ("MS", "Nov", "DH", "OT"), strict=True))
+DELTA_METHODS = {  # the paper's order: min first, then kNN
+    f"{ABBREVIATIONS[distance]} / {aggregate[0]}": f"{distance}/{aggregate}"
+    for aggregate in AGGREGATES
+    for distance in DISTANCES
+}
+DELTA_KEY = (
+    f"Columns: {', '.join(f'{ABBREVIATIONS[each]} = {DISTANCE_NAMES[each]}' for each in DISTANCES)}; "
+    "m = min, k = knn. Cells are method minus random; the last column is the random baseline."
+)
 FAMILY_NAMES = {  # of scores: how a name begins
     "bleu": "BLEU",
     "rouge": "ROUGE",
@@ -229,6 +239,11 @@ def number(value: float | None) -> str:
     ('0.163', '–')
     """
     return DASH if value is None else f"{value:.3f}"
+
+
+def signed(value: float | None) -> str:
+    """Write a difference with its sign."""
+    return DASH if value is None else f"{value:+.3f}"
 
 
 def percent(value: float | None) -> str:
