@@ -135,8 +135,42 @@ def test_the_egress_policy_is_enforced(cohort, tmp_path, monkeypatch, egress, al
         tmp_path / "d",
         "--dry-run",
     )
-    assert (done.exit_code == 0) == allowed
-    assert allowed or "egress policy" in done.stderr
+    assert done.exit_code == 0, done.output  # nothing leaves
+    assert any("egress policy" in need for need in json.loads(done.stdout)["needs"]) == (not allowed)
+    if not allowed:
+        address = ["--base-url", "http://127.0.0.1:9"]
+        done = run(
+            "generate", cohort, "--model", "mistral:m", *address, "--price", "1,1", "--out", tmp_path / "d"
+        )
+        assert (done.exit_code, (tmp_path / "d").exists()) == (1, False)
+        assert "egress policy" in done.stderr
+
+
+def test_a_dry_run_needs_neither_key_nor_permission_nor_price(cohort, tmp_path, monkeypatch):
+    """It counts, and lists what the run itself would need."""
+    for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    facts = json.loads((cohort / "cohort.json").read_text())
+    (cohort / "cohort.json").write_text(json.dumps(facts | {"egress": "none"}))
+    words = ["generate", cohort, "--model", "gemini:gemini-2.5-flash-lite", "--out", tmp_path / "d"]
+    done = run(*words, "--dry-run", "--limit", 2)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert (found["drafts"], found["most_it_may_cost"]) == (2 * 3 * 5, None)
+    assert [
+        any(word in need for need in found["needs"]) for word in ("GEMINI_API_KEY", "egress", "price")
+    ] == [True] * 3
+    assert run(*words).exit_code == 1
+
+
+def test_a_trial_takes_the_first_studies_and_its_drafts_are_kept(cohort, echo, tmp_path):
+    """`--limit` asks for the first studies alone; the whole run asks for the others alone."""
+    words = ["generate", cohort, *echo, "--prompt", "P1", "-n", 1, "--out", tmp_path / "d"]
+    assert json.loads(run(*words, "--limit", 2).stdout)["kept"] == 2
+    joined = run("drafts", tmp_path / "d", "--cohort", cohort, "-n", 1, "--limit", 2, "--out", tmp_path / "q")
+    assert (joined.exit_code, len((tmp_path / "q").read_text().splitlines())) == (0, 2)
+    whole = json.loads(run(*words).stdout)
+    assert (whole["already_there"], whole["kept"]) == (2, count(cohort) - 2)
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,22 @@ def test_other_seeds_draw_other_drafts(provider):
     assert server.billed == server.calls == 3
 
 
+@pytest.mark.parametrize(
+    ("model", "least"),
+    [
+        ("gemini-2.5-flash-lite", {"thinkingBudget": 0}),
+        ("gemini-3.1-flash-lite-preview", {"thinkingLevel": "MINIMAL"}),
+        ("gemini-2.5-pro", None),
+    ],
+)
+def test_gemini_is_asked_to_think_as_little_as_it_can(model, least):
+    """Thoughts count against the 512 output tokens; the paper's models are asked for none or few."""
+    with ProviderServer() as server:
+        ask(server, "gemini", model=model)
+    assert server.asked[0].thinking == least
+    assert server.asked[0].max_tokens == 512
+
+
 def test_a_long_seed_fits_into_what_gemini_takes():
     """Gemini's seeds are 31 bits; a longer one is folded, the same way each time."""
     with ProviderServer() as server:

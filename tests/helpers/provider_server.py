@@ -114,6 +114,7 @@ class Asked:
     prompt: str
     media_type: str | None = None
     image: bytes | None = None
+    thinking: Any = None  # how much the model may think, where that is asked
 
 
 def take_gemini(path, headers, body):
@@ -131,6 +132,7 @@ def take_gemini(path, headers, body):
         count=config.get("candidateCount"),
         kinds=["text" if "text" in part else "image" for part in parts],
         prompt="".join(part.get("text", "") for part in parts),
+        thinking=config.get("thinkingConfig"),
     )
     for part in parts:
         if data := part.get("inlineData"):  # both spellings are protocol buffers' JSON

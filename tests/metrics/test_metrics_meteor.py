@@ -229,7 +229,7 @@ def test_a_text_and_itself_score_by_the_formula(tiny):
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=40))
 def test_the_tokens_are_wordpunct(text):
     """Of plain text the tokens are those of NLTK's wordpunct_tokenize, lower-cased."""
-    assert meteor_module._tokens(text) == wordpunct_tokenize(text.lower())
+    assert meteor_module.words_and_signs(text) == wordpunct_tokenize(text.lower())
 
 
 def test_reference_and_candidate_are_not_the_same_thing(tiny):
@@ -337,3 +337,14 @@ def test_a_missing_package_is_named(monkeypatch, tiny_root):
     monkeypatch.setitem(sys.modules, "nltk.translate.meteor_score", None)
     with pytest.raises(MissingExtraError, match=r"tabon\[metrics\]"):
         load_metric("meteor", model=tiny_root)
+
+
+@given(pair=pairs)
+def test_split_words_score_as_in_nltk(tiny_root, tiny_reader, pair):
+    """`split_meteor` is NLTK's METEOR of the words between blanks; a sign stays at its word."""
+    metric = load_metric("split_meteor", model=tiny_root)
+    reference, candidate = pair.reference.lower().split(), pair.candidate.lower().split()
+    expected = meteor_score([reference], candidate, wordnet=tiny_reader)
+    assert metric.measure([pair]).item() == pytest.approx(expected, abs=1e-12)
+    assert metric.signature.startswith("split_meteor|alpha:0.9|beta:3.0|gamma:0.5|tokenizer:white-space|")
+    assert [each.name for each in metric.scores] == ["split_meteor"]

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from nltk.tokenize import wordpunct_tokenize
+from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics import BLEU, CHRF
 
@@ -16,11 +18,13 @@ from openi import openi_reports
 from tabon.errors import MissingExtraError
 from tabon.metrics import Pair, load_metric, overlap
 
-NAMES = ("bleu", "rouge", "chrf")
+NAMES = ("bleu", "rouge", "chrf", "nltk_bleu", "stemmed_rouge")
 SIGNATURES = {
     "bleu": "bleu|tokenizer:13a|case:mixed|smooth:exp|effective-order:sentence|sacrebleu:2.6.0",
     "rouge": "rouge|tokens:a-z0-9|case:lower|stemmer:no|rouge-score:0.1.2",
     "chrf": "chrf|chars:6|words:2|beta:2|case:mixed|space:no|effective-order:yes|sacrebleu:2.6.0",
+    "nltk_bleu": "nltk_bleu|tokenizer:words-and-signs|case:lower|smooth:method1|nltk:3.10.4",
+    "stemmed_rouge": "stemmed_rouge|tokens:a-z0-9|case:lower|stemmer:porter|rouge-score:0.1.2",
 }
 BUILT_IN = [
     Pair(reference=reference, candidate=candidate)
@@ -72,8 +76,19 @@ def rows_by_library(name, some):
     if name == "chrf":
         scorer = CHRF(word_order=2)
         return [[scorer.sentence_score(p.candidate, [p.reference]).score / 100] for p in some]
-    scorer = RougeScorer(["rouge1", "rouge2", "rougeL"])
+    if name == "nltk_bleu":
+        return [bleu_by_nltk(wordpunct_tokenize(p.reference.lower()), p.candidate.lower()) for p in some]
+    scorer = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=name == "stemmed_rouge")
     return [np.ravel(list(scorer.score(p.reference, p.candidate).values())) for p in some]
+
+
+def bleu_by_nltk(reference, candidate):
+    """NLTK's BLEU-1 to BLEU-4 of a text; 0 if it is empty or has nothing to be compared with."""
+    tokens, smooth = wordpunct_tokenize(candidate), SmoothingFunction().method1
+    if not tokens or not reference:
+        return [0.0] * 4
+    orders = [[1 / order] * order for order in (1, 2, 3, 4)]
+    return [sentence_bleu([reference], tokens, weights, smoothing_function=smooth) for weights in orders]
 
 
 def corpus_by_library(name, some):
@@ -170,7 +185,8 @@ def test_the_scores_are_these():
     names = [score.name for name in NAMES for score in metric(name).scores]
     bleu = [f"{kind}bleu-{n}" for kind in ("", "corpus-") for n in (1, 2, 3, 4)]
     rouge = [f"rouge-{kind}-{part}" for kind in "12l" for part in "prf"]
-    assert names == [*bleu, *rouge, "chrf++", "corpus-chrf++"]
+    other = [*(f"nltk_bleu-{n}" for n in (1, 2, 3, 4)), *(f"stemmed_{score}" for score in rouge)]
+    assert names == [*bleu, *rouge, "chrf++", "corpus-chrf++", *other]
     for name in NAMES:
         assert metric(name).measure(BUILT_IN).shape == (len(BUILT_IN), len(metric(name).statistics))
         assert metric(name).measure([]).shape == (0, len(metric(name).statistics))

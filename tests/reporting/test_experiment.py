@@ -352,7 +352,7 @@ def test_a_folder_without_an_experiment_says_so(tmp_path):
 
 
 def test_the_papers_experiment_and_the_embedded_one_can_be_read():
-    """Nine runs each, the paper's seven columns, four delta tables."""
+    """Nine runs each, the paper's seven columns and another reading of RadGraph, four delta tables."""
     paper = read_experiment(ROOT / "experiments" / "paper")
     assert len(paper.runs) == len(simulated_experiment().runs) == 9
     assert list(paper.report.columns) == [
@@ -362,19 +362,98 @@ def test_the_papers_experiment_and_the_embedded_one_can_be_read():
         "METEOR",
         "BERTSc",
         "RadGraph",
+        "RadGraph, mean of three",
         "CheX-14",
     ]
+    assert paper.report.columns["RadGraph"] == "radgraph-bar"
     assert (paper.drafts.samples, paper.selection.encoder) == (5, "all-mpnet-base-v2")
     assert len(paper.report.deltas) == 2  # in each of two sections
 
 
 def test_a_dry_run_says_what_is_missing_and_writes_nothing(folder, tmp_path):
-    """`--dry-run` names the metrics that cannot be measured."""
+    """A metric without its weights is missing; what the run takes is said all the same."""
     out = tmp_path / "out"
     answer = tabon("reproduce", folder, "--out", out, "--dry-run")
-    assert answer.exit_code == 0
-    assert "chexbert is not measured" in answer.output
+    assert answer.exit_code == 1
+    assert "missing: metric chexbert" in answer.stderr
+    assert [line.split()[0] for line in answer.stdout.splitlines()] == [
+        "steps",
+        "drafts",
+        "cost",
+        "time",
+        "disk",
+    ]
     assert not out.exists()
+
+
+def test_a_dry_run_of_what_is_whole_succeeds(tmp_path):
+    """Nothing is missing, so the exit status is 0, and steps are as many as the run has."""
+    text = EXPERIMENT.replace(', "chexbert"', "").replace('"CheX-14" = "chexbert-14-micro"', "")
+    (tmp_path / "experiment.toml").write_text(text, encoding="utf-8")
+    answer = tabon("reproduce", tmp_path, "--dry-run")
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    assert answer.stdout.startswith("steps     34: 2 runs")
+
+
+PAID = 'model = "gemini:gemini-2.5-flash-lite"'
+
+
+@pytest.mark.parametrize(
+    ("fault", "named"),
+    [
+        ("key", "no key for gemini"),
+        ("price", "the price of gemini:gemini-2.5-flash-lite is not known"),
+        ("permission", "egress policy is 'none'"),
+        ("cohort", "cohort/test/transitions.jsonl is not there"),
+        ("training", "cohort/train/transitions.jsonl is not there"),
+        ("images", "names no image"),
+        ("encoder", "encoder: 'no/folder' is no built-in encoder"),
+        ("weights", "metric chexbert"),
+        ("cap", "cap: it may cost"),
+        (None, ""),
+    ],
+)
+def test_the_dry_run_finds_each_thing_that_money_depends_on(tmp_path, monkeypatch, fault, named):
+    """One thing is taken away, it alone is named, and the exit status is 1; with all there it is 0."""
+    monkeypatch.setenv("GEMINI_API_KEY", "k")
+    write_simulated(tmp_path / "cohort", SimulationSettings(patients=30, splits=(0.7, 0.0, 0.3)))
+    text = EXPERIMENT.replace("patients = 100", 'folder = "cohort"').replace(', "chexbert"', "")
+    text = text.replace('"CheX-14" = "chexbert-14-micro"', "").replace('prompt = "p', 'prompt = "P')
+    text = re.sub(r'model = "\w+"', PAID + '\nprice = "0.1,0.4"', text)
+    if fault == "key":
+        monkeypatch.delenv("GEMINI_API_KEY")
+        monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+    elif fault == "permission":
+        facts = tmp_path / "cohort" / "cohort.json"
+        facts.write_text(facts.read_text().replace('"egress": "any"', '"egress": "none"'))
+    elif fault in ("cohort", "training"):
+        (tmp_path / "cohort" / {"cohort": "test", "training": "train"}[fault] / "transitions.jsonl").unlink()
+    changes = {
+        "price": ('price = "0.1,0.4"', ""),
+        "images": ("samples = 3", 'samples = 3\nimages = "images"'),
+        "encoder": ('encoder = "hashing"', 'encoder = "no/folder"'),
+        "weights": ('["rouge"]', '["rouge", "chexbert"]'),
+        "cap": ("samples = 3", "samples = 3\ncap = 0.000001"),
+    }
+    text = text.replace(*changes.get(fault, ("", "")))
+    (tmp_path / "experiment.toml").write_text(text, encoding="utf-8")
+    answer = tabon("reproduce", tmp_path, "--dry-run")
+    assert answer.exit_code == (0 if fault is None else 1), answer.output
+    missing = [line for line in answer.stderr.splitlines() if line.startswith("missing: ")]
+    assert len(missing) == (fault is not None), missing
+    assert all(named in line for line in missing)
+    assert not (tmp_path / "output").exists()
+
+
+def test_a_trial_is_small_and_apart(tmp_path):
+    """`--limit` judges the first studies, in a folder of its own, without notes if asked."""
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT, encoding="utf-8")
+    answer = tabon("reproduce", tmp_path, "--limit", 4, "--no-store", "--no-notes")
+    assert answer.exit_code == 0, answer.output
+    assert "signature" not in answer.stdout
+    assert "labeller" not in answer.stdout
+    results = read_results(tmp_path / "output" / "trial-4" / "results.json")
+    assert [run.studies for run in results.runs] == [4, 4]
 
 
 def test_drafts_are_bought_and_joined_where_the_cohort_is_real(tmp_path):

@@ -156,7 +156,7 @@ def _metric(name: str) -> Finding:
 
 def metric_files(name: str) -> object:
     """Return the folder with a metric's files, or raise for a missing package or file; nothing is read."""
-    if name == "meteor":
+    if name in ("meteor", "split_meteor"):
         if find_spec("nltk") is None:
             raise MissingExtraError("METEOR", "metrics")
         return meteor.find_wordnet(nltk_folders())

@@ -6,6 +6,8 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -20,7 +22,13 @@ from tabon.generation.journal import Journal, Kept, RecordFile, read_journal
 from tabon.generation.prompts import Prompt, get_prompt
 from tabon.generation.protocol import Endpoint, Parameters
 from tabon.generation.providers.command import words_of
-from tabon.generation.providers.names import KEY_VARIABLES, ModelOptions, make_batch, make_generator
+from tabon.generation.providers.names import (
+    KEY_VARIABLES,
+    ModelOptions,
+    make_batch,
+    make_generator,
+    missing_key,
+)
 from tabon.generation.queries import JoinCounts, queries_from
 from tabon.generation.runner import FREE, Budget, Limits, Price, Progress, Run, Task, read_price
 from tabon.generation.tasks import Asking, check_egress, count_studies, read_split, tasks
@@ -31,12 +39,18 @@ samples_option = click.option(
 )
 
 
+limit_option = click.option("--limit", type=POSITIVE, help="The first studies of the split alone: a trial.")
+NO_KEY = "none"  # where nothing is asked
+
+
 def _prompts(prompts: str) -> tuple[Prompt, ...]:
     """Look the prompts up."""
     return tuple(map(get_prompt, prompts.split(",")))
 
 
-def _model_options(model: str, base_url: str | None, command: str | None, timeout: float) -> ModelOptions:
+def model_options_of(
+    model: str, base_url: str | None, command: str | None, timeout: float = 120.0
+) -> ModelOptions:
     """Gather what a model needs; its key is read from the environment alone."""
     names = KEY_VARIABLES.get(model.partition(":")[0], ())
     return ModelOptions(
@@ -69,9 +83,10 @@ def _model_options(model: str, base_url: str | None, command: str | None, timeou
 @click.option("--command", help="The command of a command:NAME model.")
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds to wait for one answer.")
 @click.option("--batch", is_flag=True, help="Use the batch jobs of gemini or mistral; run again to fetch.")
-@click.option("--dry-run", is_flag=True, help="Count and estimate; ask nothing.")
+@limit_option
+@click.option("--dry-run", is_flag=True, help="Count and estimate; needs no key and no permission.")
 @reports_errors
-@takes(model_options=_model_options, prompts=_prompts, parameters=Parameters, asking=Asking, limits=Limits)
+@takes(model_options=model_options_of, prompts=_prompts, parameters=Parameters, asking=Asking, limits=Limits)
 def generate(  # noqa: PLR0913  # each is an option
     *,
     cohort: Path,
@@ -92,19 +107,19 @@ def generate(  # noqa: PLR0913  # each is an option
     run goes on where it was. Keys come from the environment: GEMINI_API_KEY,
     MISTRAL_API_KEY, OPENAI_API_KEY.
     """
-    generator: Any = (make_batch if batch else make_generator)(model, model_options)
-    check_egress(cohort, generator)
-    if price is None and generator.reach != "local":
-        raise BadInputError(
-            f"the price of {generator.model} is not known; give --price INPUT,OUTPUT (dollars per million "
-            "tokens)"
-        )
+    make = make_batch if batch else make_generator
+    given = replace(model_options, api_key=model_options.api_key or NO_KEY) if dry_run else model_options
+    generator: Any = make(model, given)
+    lacking = list(what_lacks(cohort, model, model_options, generator, price))
+    if lacking and not dry_run:
+        raise BadInputError(lacking[0])
     budget = Budget(FREE if price is None else read_price(price), cap=cap)
     total = count_studies(cohort, split, asking) * len(asking.prompts) * asking.samples
     left_out: list[str] = []
     wanted = tasks(cohort, split, generator, asking, left_out)
     if dry_run:
-        click.echo(json.dumps(estimate(wanted, out, budget.price), indent=2))
+        found = estimate(wanted, out, None if price is None else budget.price, generator)
+        click.echo(json.dumps({**found, "needs": lacking}, indent=2))
         check_left_out(left_out)
         return
     journal = Journal(out)
@@ -122,6 +137,23 @@ def generate(  # noqa: PLR0913  # each is an option
     finally:
         journal.close()
     report(progress, out, left_out)
+
+
+def what_lacks(
+    cohort: Path, model: str, options: ModelOptions, generator: Endpoint, price: str | None
+) -> Iterator[str]:
+    """Say what a run needs beside its files: a key, permission to send the reports, a price."""
+    if (key := missing_key(model, options)) is not None:
+        yield key
+    try:
+        check_egress(cohort, generator)
+    except BadInputError as error:
+        yield str(error)
+    if price is None and generator.reach != "local":
+        yield (
+            f"the price of {generator.model} is not known; give --price INPUT,OUTPUT (dollars per million "
+            "tokens)"
+        )
 
 
 def say_mended(file: RecordFile) -> None:
@@ -176,19 +208,21 @@ def check_left_out(left_out: list[str]) -> None:
         )
 
 
-def estimate(wanted: Iterator[Task], out: Path, price: Price) -> dict[str, Any]:
-    """Count what a run would ask for and the most that it may cost; nothing is written."""
+def estimate(wanted: Iterator[Task], out: Path, price: Price | None, generator: Endpoint) -> dict[str, Any]:
+    """Count what a run would ask for and the most that it may cost, if that is known; nothing is written."""
     kept = Kept()
     for record in read_journal(out) if out.exists() else ():
         kept.add(record)
+    at_most = price or FREE
     estimated = {"drafts": 0, "already_there": 0, "most_it_may_cost": 0.0, "spent_so_far": kept.cost}
     for task in wanted:
         if task.key in kept:
             estimated["already_there"] += 1
         else:
             estimated["drafts"] += 1
-            estimated["most_it_may_cost"] += price.most(task.request)
-    return estimated
+            estimated["most_it_may_cost"] += at_most.most(task.request)
+    unknown = price is None and generator.reach != "local"
+    return {**estimated, "most_it_may_cost": None} if unknown else estimated
 
 
 @click.command()
@@ -198,6 +232,7 @@ def estimate(wanted: Iterator[Task], out: Path, price: Price) -> dict[str, Any]:
 @click.option("--prompt", help="Under which prompt, where the journal has several.")
 @samples_option
 @click.option("--split", default="test", show_default=True, help="The split that was asked for.")
+@limit_option
 @out_option("The queries to write.")
 @reports_errors
 def drafts(  # noqa: PLR0913  # each is an option
@@ -209,6 +244,7 @@ def drafts(  # noqa: PLR0913  # each is an option
     prompt: str | None,
     samples: int,
     split: str,
+    limit: int | None,
 ) -> None:
     """Join a JOURNAL of drafts with its cohort into queries for `tabon select`."""
     chosen = choose(journal, model, prompt)
@@ -220,7 +256,7 @@ def drafts(  # noqa: PLR0913  # each is an option
     counts = JoinCounts()
     with replacing(out) as file:
         for query in queries_from(
-            read_split(cohort, split),
+            islice(read_split(cohort, split), limit),
             lambda study: by_study.get(study, []),
             expected=samples,
             counts=counts,

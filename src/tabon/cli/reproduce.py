@@ -1,11 +1,13 @@
 """`tabon reproduce` and `tabon table`."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import click
 
-from tabon.cli.generate import drafts, generate
+from tabon.cli.generate import drafts, generate, limit_option
+from tabon.cli.preflight import preflight
 from tabon.cli.shared_options import (
     FOLDER,
     open_store,
@@ -27,6 +29,7 @@ from tabon.reporting.experiment import (
 from tabon.reporting.experiment.evaluation import metrics_of
 from tabon.reporting.experiment.files import is_first, plan_of, read_whole_results, tables_of, write_report
 from tabon.reporting.experiment.plan import RunPlan
+from tabon.reporting.experiment.runner import JOURNAL
 from tabon.reporting.tables import merge_results, render
 
 
@@ -37,17 +40,26 @@ from tabon.reporting.tables import merge_results, render
     type=FOLDER,
     help="Default: EXPERIMENT/output, or reproduction.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be measured, and stop.")
+@limit_option
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Say what it takes and check that nothing lacks: cohort, images, models, keys, prices, encoder, "
+    "weights. Exit status 1 if something does.",
+)
+@click.option("--no-notes", is_flag=True, help="Leave out the notes below tables.")
 @figures_option
 @store_options
 @reports_errors
 @takes(figures=figure_forms)
-def reproduce_command(
+def reproduce_command(  # noqa: PLR0913  # each is an option
     experiment: Path | None,
     out: Path | None,
     *,
     figures: tuple[str, ...],
+    limit: int | None,
     dry_run: bool,
+    no_notes: bool,
     store: Path | None,
     no_store: bool,
 ) -> None:
@@ -55,36 +67,44 @@ def reproduce_command(
 
     EXPERIMENT is a folder with experiment.toml; without one the paper's grid is
     run on a simulated cohort, offline. What is there already, made from the
-    same inputs, is not made again.
+    same inputs, is not made again. With --limit the tables are in OUT/trial-N,
+    and the drafts in the same journal as always: they are not paid for twice.
     """
     plan = simulated_experiment() if experiment is None else read_experiment(experiment)
     folder = out or (Path("reproduction") if experiment is None else plan.root / "output")
     _, missing = metrics_of(plan)
+    if dry_run:
+        found = preflight(plan, folder, missing, limit=limit)
+        click.echo("\n".join(found.lines))
+        for lack in found.lacking:
+            click.echo(f"missing: {lack}", err=True)
+        if found.lacking:
+            raise BadInputError(f"{len(found.lacking)} things are missing; nothing was paid for")
+        return
     for name, reason in missing.items():
         click.echo(f"{name} is not measured: {reason}", err=True)
-    if dry_run:
-        click.echo(f"{len(plan.runs)} runs, metrics {', '.join(plan.evaluation.metrics)}, to {folder}")
-        return
+    journal = folder / JOURNAL
+    folder = folder / f"trial-{limit}" if limit else folder
     with progress_bar("embedding sentences") as progress:
         dependencies = Dependencies(
-            write_drafts=None if plan.cohort.patients else partial(generate_drafts, plan, folder),
+            write_drafts=None if plan.cohort.patients else partial(generate_drafts, plan, journal, limit),
             store=open_store(store, no_store=no_store),
             progress=progress,
             on_progress=show_progress,
+            limit=limit,
         )
         results = reproduce(plan, folder, dependencies)
-    files = write_report(results, folder, every=True, figures=figures)
+    files = write_report(results, folder, every=True, notes=not no_notes, figures=figures)
     for table in tables_of(results, plan_of(results)[0]):
         if table.label.startswith("tab:avg"):
-            click.echo(render(table, "markdown"))
+            click.echo(render(replace(table, notes=()) if no_notes else table, "markdown"))
     click.echo(f"wrote {len(files)} files, {folder / 'report.html'}", err=True)
 
 
-def generate_drafts(plan: Experiment, out: Path, run: RunPlan, queries: Path) -> None:
+def generate_drafts(plan: Experiment, journal: Path, limit: int | None, run: RunPlan, queries: Path) -> None:
     """Write the drafts that the journal lacks, then the queries, through the commands that do so."""
-    context, journal = click.get_current_context(), out / "drafts.jsonl"
-    cohort = plan.root / plan.cohort.folder
-    shared = {"cohort": cohort, "samples": plan.drafts.samples, "split": plan.cohort.split}
+    context, cohort = click.get_current_context(), plan.root / plan.cohort.folder
+    shared = {"cohort": cohort, "samples": plan.drafts.samples, "split": plan.cohort.split, "limit": limit}
     context.invoke(
         generate,
         **shared,

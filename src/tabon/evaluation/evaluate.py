@@ -24,7 +24,7 @@ HEADLINE = (  # the scores that are looked at first, as many as are measured
     "bleu-4",
     "labels-14-micro",
     "labels-14-macro",
-    "radgraph-averaged",
+    "radgraph-bar",
     "chexbert-14-micro",
     "chexbert-14-macro",
     STATE,

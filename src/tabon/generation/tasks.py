@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ class Asking:
     parameters: Parameters
     seed: int = 0
     images: Path | None = None  # the folder that image paths of the cohort are relative to; None sends none
+    limit: int | None = None  # the first studies of the split alone, for a trial
 
 
 def check_egress(cohort: Path, generator: Endpoint) -> None:
@@ -79,7 +81,7 @@ def read_split(cohort: Path, split: str) -> Iterator[Mapping[str, Any]]:
 def count_studies(cohort: Path, split: str, asking: Asking) -> int:
     """Count the studies of a split; a line that cannot be read or an image that is not there is an error."""
     count = 0
-    for record in read_split(cohort, split):
+    for record in islice(read_split(cohort, split), asking.limit):
         count += 1
         if asking.images is not None:
             _image_path(record, asking)
@@ -95,7 +97,7 @@ def tasks(
     """
     wanted = any(prompt.needs_examples for prompt in asking.prompts)
     examples = Examples(cohort / "train" / "transitions.jsonl", seed=asking.seed) if wanted else None
-    for record in read_split(cohort, split):
+    for record in islice(read_split(cohort, split), asking.limit):
         try:
             image = None if asking.images is None else encode_image(_image_path(record, asking))
             texts = [(prompt, _prompt_text(prompt, record, examples)) for prompt in asking.prompts]

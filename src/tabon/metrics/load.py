@@ -14,6 +14,9 @@ METRICS: Mapping[str, str] = MappingProxyType(
         "bleu": "tabon.metrics.overlap:load_bleu",
         "rouge": "tabon.metrics.overlap:load_rouge",
         "meteor": "tabon.metrics.meteor:load",
+        "nltk_bleu": "tabon.metrics.nltk_bleu:load",
+        "stemmed_rouge": "tabon.metrics.overlap:load_stemmed_rouge",
+        "split_meteor": "tabon.metrics.meteor:load_split",
         "chrf": "tabon.metrics.overlap:load_chrf",
         "bertscore": "tabon.metrics.bertscore:load",
         "comet": "tabon.metrics.comet:load",
@@ -27,7 +30,10 @@ METRICS: Mapping[str, str] = MappingProxyType(
     }
 )
 # these need no file beside the installed packages
-WEIGHTLESS = ("bleu", "rouge", "chrf", "labels", "temporal", "clinical", "rexrank-bleu2")
+WEIGHTLESS = (
+    *("bleu", "rouge", "chrf", "labels", "temporal", "clinical"),
+    *("rexrank-bleu2", "nltk_bleu", "stemmed_rouge"),
+)
 
 
 def load_metric(name: str, *, model: Path | None = None) -> Metric:

@@ -44,10 +44,10 @@ ENDINGS: Mapping[str, str] = MappingProxyType(
 FILES = tuple(name for part in ENDINGS for name in (f"index.{part}", f"data.{part}", f"{part}.exc"))
 
 
-def _tokens(text: str) -> list[str]:
+def words_and_signs(text: str) -> list[str]:
     """Return runs of word characters and runs of other signs, lower-cased.
 
-    >>> _tokens("No effusion, 3.5 cm.")
+    >>> words_and_signs("No effusion, 3.5 cm.")
     ['no', 'effusion', ',', '3', '.', '5', 'cm', '.']
     """
     return _TOKEN.findall(text.lower())
@@ -156,24 +156,48 @@ def find_wordnet(roots: Iterable[Path]) -> Traversable:
 
 
 @dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """How a text is cut for METEOR, and the metric's name with it."""
+
+    metric: str
+    name: str
+    tokens: Callable[[str], list[str]] = field(repr=False)
+
+
+WORDS_AND_SIGNS = Tokenizer("meteor", "words-and-signs", words_and_signs)
+SPLIT = Tokenizer("split_meteor", "white-space", lambda text: text.lower().split())
+
+
+@dataclass(frozen=True, slots=True)
 class Meteor:
-    """METEOR, the mean over drafts; made by `load`."""
+    """METEOR, the mean over drafts; made by `load` and `load_split`."""
 
     wordnet: WordNet
     _stem: Callable[[str], str] = field(repr=False)  # Porter's, asked once for each word
     _single_meteor_score: Any = field(repr=False)  # NLTK's
+    _tokenizer: Tokenizer = WORDS_AND_SIGNS
 
-    name = "meteor"
-    statistics = ("meteor",)
-    scores = (Score("meteor", mean_of(0)),)
+    @property
+    def name(self) -> str:
+        """Return the metric's name."""
+        return self._tokenizer.metric
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """Return the one column."""
+        return (self.name,)
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """Return the one score."""
+        return (Score(self.name, mean_of(0)),)
 
     @property
     def signature(self) -> str:
         """Return parameters, tokens, case, stemmer and the WordNet's digest, with NLTK's version."""
-        parameters = (
-            f"alpha:{ALPHA}|beta:{BETA}|gamma:{GAMMA}|tokenizer:words-and-signs|case:lower|stemmer:porter"
-        )
-        return f"meteor|{parameters}|wordnet:{self.wordnet.sha256[:12]}|nltk:{version('nltk')}"
+        cut = self._tokenizer.name
+        parameters = f"alpha:{ALPHA}|beta:{BETA}|gamma:{GAMMA}|tokenizer:{cut}|case:lower|stemmer:porter"
+        return f"{self.name}|{parameters}|wordnet:{self.wordnet.sha256[:12]}|nltk:{version('nltk')}"
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
         """Return one row per pair: the score of the draft."""
@@ -185,7 +209,8 @@ class Meteor:
             beta=BETA,
             gamma=GAMMA,
         )
-        scores = [score(_tokens(pair.reference), _tokens(pair.candidate)) for pair in pairs]
+        cut = self._tokenizer.tokens
+        scores = [score(cut(pair.reference), cut(pair.candidate)) for pair in pairs]
         return np.array(scores, dtype=np.float64).reshape(len(pairs), 1)
 
 
@@ -195,9 +220,19 @@ def load(model: Path | None = None) -> Metric:
     Raises:
         MetricUnavailableError: there is no WordNet.
     """
+    return _load(model, WORDS_AND_SIGNS)
+
+
+def load_split(model: Path | None = None) -> Metric:
+    """Return METEOR of words cut at white space alone: "clear." is another word than "clear"."""
+    return _load(model, SPLIT)
+
+
+def _load(model: Path | None, tokenizer: Tokenizer) -> Metric:
+    """Read the WordNet and take NLTK's parts."""
     scoring = require("nltk.translate.meteor_score", extra="metrics", feature="METEOR")
     porter = require("nltk.stem.porter", extra="metrics", feature="METEOR")
     data = require("nltk.data", extra="metrics", feature="METEOR")
     folder = find_wordnet([model] if model else [Path(root) for root in data.path])
     stem = lru_cache(maxsize=KEPT_WORDS)(porter.PorterStemmer().stem)
-    return Meteor(read_wordnet(folder), stem, scoring.single_meteor_score)
+    return Meteor(read_wordnet(folder), stem, scoring.single_meteor_score, tokenizer)

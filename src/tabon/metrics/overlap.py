@@ -182,33 +182,56 @@ def _rouge_row(reference: Tokens, candidate: Tokens) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Rouge:
-    """ROUGE as precision, recall and F, each the mean over drafts; made by `load_rouge`.
+    """ROUGE as precision, recall and F, each the mean over drafts; by `load_rouge`, `load_stemmed_rouge`.
 
     rouge-score's table for the longest common subsequence is replaced by one integer whose
     bits are the reference's tokens.
     """
 
-    _tokenize: Callable[[str, None], list[str]] = field(repr=False)  # rouge-score's; None is "no stemmer"
+    _tokenize: Callable[[str, Any], list[str]] = field(repr=False)  # rouge-score's
+    _stemmer: Any = field(default=None, repr=False)
 
-    name = "rouge"
-    statistics = tuple(f"rouge-{kind}-{part}" for kind in KINDS for part in PARTS)
-    scores = tuple(Score(column, mean_of(index)) for index, column in enumerate(statistics))
+    @property
+    def name(self) -> str:
+        """Return the metric's name."""
+        return "rouge" if self._stemmer is None else "stemmed_rouge"
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """Return the nine columns."""
+        return tuple(f"{self.name}-{kind}-{part}" for kind in KINDS for part in PARTS)
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """Return a mean of each column."""
+        return tuple(Score(column, mean_of(index)) for index, column in enumerate(self.statistics))
 
     @property
     def signature(self) -> str:
         """Return the tokens, the case and the stemmer, with rouge-score's version."""
-        return f"rouge|tokens:a-z0-9|case:lower|stemmer:no|rouge-score:{version('rouge-score')}"
+        stemmer = "no" if self._stemmer is None else "porter"
+        settings = f"tokens:a-z0-9|case:lower|stemmer:{stemmer}"
+        return f"{self.name}|{settings}|rouge-score:{version('rouge-score')}"
 
     def measure(self, pairs: Sequence[Pair]) -> Statistics:
         """Return one row per pair: the nine scores of the draft."""
-        return measure_texts(
-            pairs, lambda text: _tokens(self._tokenize(text, None)), _rouge_row, len(self.statistics)
-        )
+
+        def tokens(text: str) -> Tokens:
+            return _tokens(self._tokenize(text, self._stemmer))
+
+        return measure_texts(pairs, tokens, _rouge_row, len(self.statistics))
 
 
 def load_rouge(_model: Path | None = None) -> Metric:
     """Return ROUGE; it needs no files."""
     return Rouge(require("rouge_score.tokenize", extra="metrics", feature="ROUGE").tokenize)
+
+
+def load_stemmed_rouge(_model: Path | None = None) -> Metric:
+    """Return ROUGE of stems, as rouge-score gives it with `use_stemmer=True`."""
+    tokenize = require("rouge_score.tokenize", extra="metrics", feature="ROUGE").tokenize
+    stemmer = require("nltk.stem.porter", extra="metrics", feature="ROUGE's stemmer").PorterStemmer()
+    return Rouge(tokenize, stemmer)
 
 
 # chrF++

@@ -128,9 +128,20 @@ def _command(name: str, options: ModelOptions) -> Generator:
 def _key(kind: str, options: ModelOptions) -> str:
     """Return the key, or say where it is looked for."""
     if not options.api_key:
-        names = " or ".join(KEY_VARIABLES[kind])
-        raise BadInputError(f"no key for {kind}; put it in the environment variable {names}")
+        raise BadInputError(_no_key(kind))
     return options.api_key
+
+
+def _no_key(kind: str) -> str:
+    """Say where a key is looked for."""
+    return f"no key for {kind}; put it in the environment variable {' or '.join(KEY_VARIABLES[kind])}"
+
+
+def missing_key(spec: str, options: ModelOptions) -> str | None:
+    """Say which key a model lacks here; None if it has one or needs none."""
+    kind = spec.partition(":")[0]
+    at_home = kind == "openai" and options.base_url is not None and is_loopback(options.base_url)
+    return None if kind not in KEY_VARIABLES or options.api_key or at_home else _no_key(kind)
 
 
 KINDS: Mapping[str, Callable[[str, ModelOptions], Generator]] = MappingProxyType(

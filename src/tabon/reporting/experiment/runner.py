@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,13 @@ from tabon.evaluation.results import Results, read_results, write_results
 from tabon.method.bank import TransitionBank
 from tabon.method.sentence_sets import Progress
 from tabon.reporting.experiment.evaluation import judge, metrics_of
-from tabon.reporting.experiment.plan import Experiment, RunPlan
+from tabon.reporting.experiment.plan import Experiment, RunPlan, SelectionPlan
 from tabon.reporting.tables.cohort import CohortSplit
 from tabon.selectors import Selector
 from tabon.selectors.scorer import load_scorer
 from tabon.text.records import Query, read_queries, read_transitions, whole_query
 
-RESULTS = "results.json"
+RESULTS, JOURNAL = "results.json", "drafts.jsonl"
 
 
 class Steps:
@@ -90,6 +90,7 @@ class Dependencies:
     store: SentenceStore | None = None
     progress: Progress | None = None
     on_progress: Callable[[str], None] = lambda _: None
+    limit: int | None = None  # the first studies of the split alone, for a trial
 
 
 def reproduce(experiment: Experiment, out: Path, dependencies: Dependencies) -> Results:
@@ -98,21 +99,26 @@ def reproduce(experiment: Experiment, out: Path, dependencies: Dependencies) -> 
     return Reproduction(experiment, out, dependencies).results()
 
 
+def step_count(experiment: Experiment) -> int:
+    """Count the files that an experiment makes: bank and results; of simulated patients more."""
+    simulated = bool(experiment.cohort.patients)
+    curves = len(experiment.selection.distances) if experiment.report.neighbours else 0
+    each = simulated + len(methods_of(experiment.selection)) + curves
+    return 2 + 2 * simulated + len(experiment.runs) * each
+
+
+def methods_of(plan: SelectionPlan) -> tuple[str, ...]:
+    """Return every method as the tables call it: the paper's grid, then the selectors beside it."""
+    return (*map("/".join, product(plan.distances, plan.aggregates)), *plan.selectors)
+
+
 class Reproduction:
     """One experiment on its way: the files that it makes, in order."""
 
     def __init__(self, experiment: Experiment, out: Path, dependencies: Dependencies) -> None:
         """Look at what is there already."""
         self.experiment, self.out, self.dependencies = experiment, out, dependencies
-        selection, runs = experiment.selection, len(experiment.runs)
-        simulated = bool(experiment.cohort.patients)
-        curves = len(selection.distances) if experiment.report.neighbours else 0
-        each = simulated + len(self._methods) + curves
-        self.steps = Steps(
-            out,
-            total=2 + 2 * simulated + runs * each,  # the bank and the results, patients and their counts too
-            on_progress=dependencies.on_progress,
-        )
+        self.steps = Steps(out, total=step_count(experiment), on_progress=dependencies.on_progress)
 
     def results(self) -> Results:
         """Make everything up to the results."""
@@ -216,9 +222,14 @@ class Reproduction:
                 noise=run.noise,
                 num_candidates=self.experiment.drafts.samples,
             )
-            records = simulate_queries(drafts, "test")
+            records = islice(simulate_queries(drafts, "test"), self.dependencies.limit)
             named = ({**record, "model": run.model, "prompt": run.prompt} for record in records)
-            inputs = [asdict(cohort), asdict(replace(run, label="")), asdict(self.experiment.drafts)]
+            inputs: list[Any] = [
+                asdict(cohort),
+                asdict(replace(run, label="")),
+                asdict(self.experiment.drafts),
+            ]
+            inputs += [self.dependencies.limit] if self.dependencies.limit else []
             self.steps.make(path, inputs, lambda: write_lines(path, named))
         elif self.dependencies.write_drafts is not None:
             if not path.exists():
@@ -240,8 +251,7 @@ class Reproduction:
     @cached_property
     def _methods(self) -> tuple[str, ...]:
         """Return every method as the tables call it: the paper's grid, then the selectors beside it."""
-        plan = self.experiment.selection
-        return (*map("/".join, product(plan.distances, plan.aggregates)), *plan.selectors)
+        return methods_of(self.experiment.selection)
 
     def _method(self, name: str) -> Selector:
         """Return one of the methods."""
