@@ -1,5 +1,6 @@
 """BLEU, ROUGE and chrF++ are the numbers of sacrebleu and rouge-score, also when made from sums."""
 
+import re
 import sys
 from functools import cache
 from itertools import pairwise
@@ -9,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from nltk.tokenize import wordpunct_tokenize
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics import BLEU, CHRF
@@ -77,18 +77,23 @@ def rows_by_library(name, some):
         scorer = CHRF(word_order=2)
         return [[scorer.sentence_score(p.candidate, [p.reference]).score / 100] for p in some]
     if name == "nltk_bleu":
-        return [bleu_by_nltk(wordpunct_tokenize(p.reference.lower()), p.candidate.lower()) for p in some]
+        return [
+            bleu_by_nltk(word_or_signs(p.reference.lower()), word_or_signs(p.candidate.lower())) for p in some
+        ]
     scorer = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=name == "stemmed_rouge")
     return [np.ravel(list(scorer.score(p.reference, p.candidate).values())) for p in some]
 
 
+word_or_signs = re.compile(r"\w+|[^\w\s]+").findall  # wordpunct_tokenize, but for control characters
+
+
 def bleu_by_nltk(reference, candidate):
     """NLTK's BLEU-1 to BLEU-4 of a text; 0 if it is empty or has nothing to be compared with."""
-    tokens, smooth = wordpunct_tokenize(candidate), SmoothingFunction().method1
-    if not tokens or not reference:
+    smooth = SmoothingFunction().method1
+    if not candidate or not reference:
         return [0.0] * 4
     orders = [[1 / order] * order for order in (1, 2, 3, 4)]
-    return [sentence_bleu([reference], tokens, weights, smoothing_function=smooth) for weights in orders]
+    return [sentence_bleu([reference], candidate, weights, smoothing_function=smooth) for weights in orders]
 
 
 def corpus_by_library(name, some):
