@@ -32,7 +32,13 @@ from tabon.errors import TabonError
 from tabon.evaluation import Case, Cases, EvaluationSettings, Picks, RunInput, evaluate
 from tabon.evaluation.draft_scores import eligible, measure_section
 from tabon.evaluation.results import Cell, Results, write_results
-from tabon.evaluation.statistics import bootstrap_weights, interval, patient_rows, sum_by_patient
+from tabon.evaluation.statistics import (
+    bootstrap_weights,
+    effective_number,
+    interval,
+    patient_rows,
+    sum_by_patient,
+)
 from tabon.method.bank import TransitionBank
 from tabon.metrics import load_metric
 from tabon.metrics.protocol import MeasurementStore
@@ -189,7 +195,7 @@ def changes(task: Task, rows: Sequence[Row], store: MeasurementStore) -> Iterato
         pair = np.stack([worth[row.method] - whole[row.last_word], best - random], axis=1)
         sums = sum_by_patient(pair, patients, weights.shape[1])
         gained, gap = (weights @ sums).T
-        low, high = interval(100 * gained / gap)
+        low, high = interval(100 * gained / gap, effective_number(np.bincount(patients).astype(np.float64)))
         total = 100 * sums[:, 0].sum() / sums[:, 1].sum()
         yield "–" if row.rule == TO_THE_END else f"{total:+.1f} [{low:.1f}, {high:.1f}]"
 

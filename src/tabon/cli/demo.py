@@ -21,7 +21,13 @@ from tabon.encoders import load_encoder
 from tabon.encoders.sentence_store import CachingEncoder, SentenceStore
 from tabon.errors import BadInputError
 from tabon.evaluation.draft_scores import state_f1
-from tabon.evaluation.statistics import bootstrap_weights, interval, patient_rows, sum_by_patient
+from tabon.evaluation.statistics import (
+    bootstrap_weights,
+    effective_number,
+    interval,
+    patient_rows,
+    sum_by_patient,
+)
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES
 from tabon.method.nearest import AGGREGATES
@@ -149,6 +155,7 @@ def _rows(picks: Mapping[str, Sequence[Selection]], records: Sequence[Mapping[st
     random, oracle = (np.array([reduce(row) for row in drafts]) for reduce in (np.mean, np.max))
     patients = patient_rows([record["patient"] for record in records])
     count = int(patients.max()) + 1
+    alike = effective_number(np.bincount(patients).astype(np.float64))
     weights = bootstrap_weights(count, RESAMPLES, np.random.default_rng(0))
     gap = sum_by_patient(oracle - random, patients, count)
     yield Row("random (expected)", float(random.mean()), 0.0)
@@ -160,7 +167,7 @@ def _rows(picks: Mapping[str, Sequence[Selection]], records: Sequence[Mapping[st
             ]
         )
         gain = sum_by_patient(chosen - random, patients, count)
-        low, high = interval(_ratio(weights @ gain, weights @ gap))
+        low, high = interval(_ratio(weights @ gain, weights @ gap), alike)
         closed = _ratio(gain.sum(keepdims=True), gap.sum(keepdims=True))
         yield Row(method, float(chosen.mean()), float(closed[0]), float(low), float(high))
     yield Row("oracle", float(oracle.mean()), 1.0)

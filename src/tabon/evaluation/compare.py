@@ -16,6 +16,7 @@ from tabon.evaluation.inputs import Case
 from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS, Cell, Number
 from tabon.evaluation.statistics import (
     bootstrap_weights,
+    effective_number,
     interval,
     randomisation_p,
     sum_by_patient,
@@ -57,24 +58,28 @@ class Estimate:
 
     value: Array  # (scores,)
     draws: Array  # (resamples, scores)
+    patients: float  # effective number
 
     @classmethod
     def mean(cls, many: Sequence["Estimate"]) -> "Estimate":
         """Return the unweighted mean, draw by draw."""
         value = np.mean([each.value for each in many], axis=0)
-        return cls(value, np.mean([each.draws for each in many], axis=0))
+        draws = np.mean([each.draws for each in many], axis=0)
+        return cls(value, draws, min(each.patients for each in many))
 
     def __sub__(self, other: "Estimate") -> "Estimate":
         """Subtract draw by draw: a paired difference."""
-        return Estimate(_difference(self.value, other.value), _difference(self.draws, other.draws))
+        value, draws = _difference(self.value, other.value), _difference(self.draws, other.draws)
+        return Estimate(value, draws, min(self.patients, other.patients))
 
     def __truediv__(self, other: "Estimate") -> "Estimate":
         """Divide draw by draw; NaN where there is nothing to divide by."""
-        return Estimate(_share(self.value, other.value), _share(self.draws, other.draws))
+        value, draws = _share(self.value, other.value), _share(self.draws, other.draws)
+        return Estimate(value, draws, min(self.patients, other.patients))
 
     def numbers(self) -> list[Number]:
         """Return each score's number with its 95 % interval."""
-        ends = zip(self.value, *interval(self.draws), strict=True)
+        ends = zip(self.value, *interval(self.draws, self.patients), strict=True)
         return [Number(value=_plain(value), low=_plain(low), high=_plain(high)) for value, low, high in ends]
 
 
@@ -126,13 +131,15 @@ def worth(table: RunTable, chance: Chance) -> Worth:
     n, drawn = counts.sum(), chance.weights @ counts
     values = _values(scores, systems.sum(axis=0), n)
     draws = _values(scores, _weighted(chance.weights, systems), drawn[:, None])
-    random, *methods = (Estimate(values[row], draws[:, row]) for row in range(len(values)))
+    patients = effective_number(counts)
+    random, *methods = (Estimate(values[row], draws[:, row], patients) for row in range(len(values)))
     seeded = [_values(scores, measured.picked(picks).sum(axis=0), n) for picks in table.seeded]
     return Worth(
         random=random,
         oracle=Estimate(
             _oracle_values(scores, best.sum(axis=0), n),
             _oracle_values(scores, _weighted(chance.weights, best), drawn),
+            patients,
         ),
         methods=tuple(methods),
         seeded=np.mean(seeded, axis=0) if seeded else np.full(len(scores), np.nan),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, stdtrit
 
 Array = NDArray[np.float64]
 CONFIDENCE = 0.95
@@ -43,9 +44,22 @@ def swap_signs(num_patients: int, trials: int, rng: np.random.Generator) -> Arra
     return rng.integers(2, size=(trials, num_patients)).astype(np.float64)
 
 
-def interval(resampled: Array) -> tuple[Array, Array]:
-    """Percentile interval over the first axis; NaN where every resample is undefined."""
-    tail = (1 - CONFIDENCE) / 2
+def effective_number(studies: Array) -> float:
+    """Return how many patients with equally many studies would tell as much: (sum)^2 / sum of squares.
+
+    >>> effective_number(np.array([2.0, 2.0, 2.0])), effective_number(np.array([5.0, 1.0, 0.0]))
+    (3.0, 1.3846153846153846)
+    """
+    return float(studies.sum() ** 2 / (studies**2).sum())
+
+
+def interval(resampled: Array, patients: float) -> tuple[Array, Array]:
+    """Percentile interval over the first axis, expanded for few patients; NaN where nothing is defined.
+
+    Resamples of n patients spread sqrt((n - 1) / n) too little, and a normal tail is thinner than Student's.
+    Both are made up for by percentiles further out (Hesterberg 2015, section 5.3); one patient has none.
+    """
+    tail = percentile_tail(patients)
     flat = resampled.reshape(len(resampled), -1)
     ordered = np.sort(flat, axis=0)  # NaN last
     defined = (~np.isnan(flat)).sum(axis=0)
@@ -53,8 +67,24 @@ def interval(resampled: Array) -> tuple[Array, Array]:
     return low.reshape(resampled.shape[1:]), high.reshape(resampled.shape[1:])
 
 
+def percentile_tail(patients: float) -> float:
+    """Return the share of resamples of n patients below a 95 % interval: Phi(-sqrt(n / (n - 1)) t).
+
+    t is the quantile of Student's distribution with n - 1 degrees of freedom.
+
+    >>> [round(percentile_tail(patients), 4) for patients in (10, 100, 1_000_000)]
+    [0.0086, 0.0231, 0.025]
+    """
+    if patients < 2:  # noqa: PLR2004  # nothing to resample
+        return np.nan
+    reach = np.sqrt(patients / (patients - 1)) * stdtrit(patients - 1, (1 + CONFIDENCE) / 2)
+    return float(ndtr(-reach))
+
+
 def _quantile(ordered: Array, defined: NDArray[np.intp], share: float) -> Array:
     """Take the quantile of each sorted column among its defined values, by linear interpolation."""
+    if np.isnan(share):
+        return np.full(ordered.shape[1], np.nan)
     position = share * np.maximum(defined - 1, 0)
     below = np.floor(position).astype(np.intp)
     above = np.minimum(below + 1, np.maximum(defined - 1, 0))
