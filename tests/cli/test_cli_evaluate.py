@@ -210,3 +210,35 @@ def test_a_table_that_is_not_there_names_those_that_are(results):
     answer = run("table", results[1], "--only", "nonsense")
     assert answer.exit_code == 1
     assert "tab:avg-findings" in answer.output
+
+
+def test_groups_a_margin_a_plan_and_curves_are_printed_and_kept(folder):
+    """One command says for whom, who is not worse, how many patients it takes, and keeps the curves."""
+    out = folder / "groups.json"
+    picks = [f"--selections={folder / name}.jsonl" for name in ("novelty", "mean-shift")]
+    asked = ["--metrics", "rouge", "--by", "prior", "--margin", "0.1", "--plan", "--curves", "rouge-l-f"]
+    done = run("evaluate", folder / "queries.jsonl", *picks, *asked, *QUICK, "--out", out)
+    assert done.exit_code == 0, done.output
+    for text in ("interaction p", "abnormal", "by 10 points of the ROUGE-L gap", "20 points"):
+        assert text in done.stdout
+    kept = json.loads(out.read_text())
+    assert {row["group"] for row in kept["subgroups"]} == {"normal", "abnormal"}
+    assert {curve["name"] for curve in kept["facts"]["curves"]} == {"K-curve", "over-optimisation"}
+    page = run("table", out, "--out", folder / "tables")
+    assert page.exit_code == 0, page.output
+    assert "Groups of studies" in (folder / "tables/report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["--by", "colour"], "--by colour: the studies have 0 values of it"),
+        (["--margin", "5"], "the margin is 5.0"),
+    ],
+)
+def test_groups_and_margins_that_cannot_be_are_refused(folder, option, message):
+    """One sentence, exit 1, nothing written."""
+    out = folder / "refused.json"
+    done = run("evaluate", folder / "queries.jsonl", "--metrics", "rouge", *option, *QUICK, "--out", out)
+    assert (done.exit_code, out.exists()) == (1, False)
+    assert message in done.stderr

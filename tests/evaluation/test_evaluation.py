@@ -388,25 +388,6 @@ def test_shortfalls_are_counted():
     assert (results.runs[0].short, cases.left_out) == (1, 2)
 
 
-def test_the_curve_ends_where_the_table_is(cases):
-    """The K-curve's last point is the cell of all drafts, and its points are picks among the first drafts."""
-    rng = np.random.default_rng(0)
-    distances = {case.query.id: tuple(rng.random(len(case.query.candidates))) for case in cases.cases}
-    chosen = {query: int(np.argmin(values)) for query, values in distances.items()}
-    picks = Picks(method="novelty/min", signature="s", chosen=chosen, distances=distances, per_draft=True)
-    settings = replace(SETTINGS, curves=("ratio",))
-    results = evaluate([run_of(cases, picks)], [Overlap()], settings)
-    [curve] = [curve for curve in results.facts["curves"] if curve["section"] == "findings"]
-    assert [point["x"] for point in curve["points"]] == [2, 3, 4]
-    assert curve["points"][-1]["gap"] == pytest.approx(cell(results, "novelty/min", "ratio").gap)
-    table = table_of(cases)[:, :2]
-    first = np.array([np.argmin(distances[case.query.id][:2]) for case in cases.cases])
-    gain = table[np.arange(len(table)), first] - table.mean(axis=1)
-    assert curve["points"][0]["gap"] == pytest.approx(
-        gain.mean() / (table.max(axis=1) - table.mean(axis=1)).mean()
-    )
-
-
 def test_methods_are_named_after_their_signatures():
     """A selections file names itself."""
     assert read_signature("distance:novelty|aggregate:knn10|bank:x").name == "novelty/knn"

@@ -40,7 +40,7 @@ COMMANDS = MappingProxyType(
         "evaluate": Entry("Evaluate", "evaluate:evaluate_command", "Score selections against references."),
         "table": Entry("Evaluate", "reproduce:table", "Make tables from results."),
         "card": Entry("Evaluate", "card:card", "Print a results card or a reporting checklist."),
-        "risk": Entry("Evaluate", "evaluate:risk", "Print the risk of what is kept when some abstain."),
+        "risk": Entry("Evaluate", "risk:risk", "Print the risk of what is kept when some abstain."),
         "controls": Entry("Evaluate", "evaluate:controls_command", "Change one thing at a time, and score."),
         "reproduce": Entry("Evaluate", "reproduce:reproduce_command", "Run the experiment of a folder."),
     }

@@ -12,6 +12,8 @@ from tabon.cli.evaluate import (
     say_pairs,
     say_what_is_left_out,
     scoring_options,
+    show_planning,
+    show_subgroups,
     shown_score,
     takes_scoring,
 )
@@ -75,6 +77,8 @@ def compare_command(  # noqa: PLR0913  # each is an option
     models: tuple[str, ...],
     show: str | None,
     figures: tuple[str, ...],
+    plan: bool,
+    plan_file: Path | None,
     settings: EvaluationSettings,
     outside: tuple[OutsideScore, ...],
     selection: SelectionSettings,
@@ -105,13 +109,13 @@ def compare_command(  # noqa: PLR0913  # each is an option
     inputs = {
         "picks": {name: file_digest(path) for name, path in files.items()},
         "measured": [cases.sha256, signatures, missing],
-        "settings": [asdict(settings), version("tabon")],
+        "settings": [asdict(settings), version("tabon"), None if plan_file is None else str(plan_file)],
     }
 
     def judge() -> None:
         run = RunInput(name=cases.fact("model") or "drafts", cases=cases, picks=picks)
         found = evaluate(
-            [run], loaded, settings, missing=missing, outside=outside, store=measurements,
+            [run], loaded, settings, missing=missing, outside=outside, plan=plan_file, store=measurements,
             on_progress=show_progress,
         )  # fmt: skip
         write_results(out / RESULTS, found)
@@ -119,17 +123,20 @@ def compare_command(  # noqa: PLR0913  # each is an option
     steps.make(out / RESULTS, inputs, judge)
     results = read_results(out / RESULTS)
     written = write_report(results, out, notes=not form.no_notes, figures=figures)
-    _show(results, shown_score(results, show), form)
+    _show(results, shown_score(results, show), form, plan=plan)
     say_what_is_left_out(results, cases)
     click.echo(f"wrote {len(written)} files, {out / 'report.html'}", err=True)
 
 
-def _show(results: Results, score: str, form: TableForm) -> None:
-    """Print the headline tables and who is ahead by a score; count the studies without a pick."""
+def _show(results: Results, score: str, form: TableForm, *, plan: bool) -> None:
+    """Print the headline tables, who is ahead by a score, and the plan; count the studies without a pick."""
     for table in tables_of(results, plan_of(results)[0]):
         if group_of(table) == "headline":
             form.show(table)
+    show_subgroups(results, score, form)
     say_pairs(results, score)
+    if plan:
+        show_planning(results, score, form)
     for name, count in results.runs[0].abstained.items():
         if count:
             click.echo(f"{name} picks nothing for {count} of {results.runs[0].studies} studies", err=True)

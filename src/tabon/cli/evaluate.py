@@ -9,7 +9,6 @@ from typing import IO
 
 import click
 
-from tabon._internal.atomic_files import replacing
 from tabon._internal.registry import check_name
 from tabon.cli.shared_options import (
     FILE,
@@ -30,7 +29,7 @@ from tabon.cli.shared_options import (
 from tabon.cli.tables import TableForm, table_options
 from tabon.encoders import load_encoder
 from tabon.encoders.sentence_store import SentenceStore
-from tabon.errors import BadInputError, UnknownNameError
+from tabon.errors import BadInputError
 from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases, read_picks
 from tabon.evaluation.controls import (
     CONDITIONS,
@@ -40,21 +39,24 @@ from tabon.evaluation.controls import (
     Dependencies,
     run_controls,
 )
-from tabon.evaluation.curves import measured_for_risk, risk_of
 from tabon.evaluation.draft_scores import STATE
 from tabon.evaluation.evaluate import HEADLINE
-from tabon.evaluation.inputs import NOTHING, Cases, check_picks
+from tabon.evaluation.inputs import Cases, check_picks
 from tabon.evaluation.outside_scores import OutsideScore, read_scores
 from tabon.evaluation.results import Results, write_results
+from tabon.evaluation.subgroups import GROUPINGS
 from tabon.method.bank import TransitionBank
-from tabon.metrics import METRICS, Metric, load_metric, load_metrics
+from tabon.metrics import METRICS, Metric, load_metrics
 from tabon.metrics.protocol import MeasurementStore
 from tabon.reporting.controls_table import controls_table, factorial_table
-from tabon.reporting.plots import FIGURE_FORMS
-from tabon.reporting.plots.curves import risk_plot
-from tabon.reporting.tables import pair_sentence, statistics_table
-from tabon.reporting.tables.places import score_name
-from tabon.text.reports import Section
+from tabon.reporting.tables import (
+    margin_sentence,
+    pair_sentence,
+    planning_table,
+    statistics_table,
+    subgroups_table,
+)
+from tabon.reporting.tables.places import plan_notes, score_name
 
 DEFAULT_METRICS = "bleu,rouge,meteor,chrf,labels,temporal"
 
@@ -98,6 +100,31 @@ scoring_options = option_group(
         default="",
         help=f"Scores of the headline family, for Holm. Default: {', '.join(HEADLINE)} where measured.",
     ),
+    click.option(
+        "--by",
+        multiple=True,
+        help=f"Groups of studies: {', '.join(GROUPINGS)}, or any key of the queries; may be repeated.",
+    ),
+    click.option(
+        "--analysis-plan",
+        "plan_file",
+        type=FILE,
+        help="Written before anything is scored: what is compared; if it is there, what differs is named.",
+    ),
+    click.option(
+        "--margin", type=float, help="Say who is not worse by this share of the gap (non-inferiority): 0.05."
+    ),
+    click.option(
+        "--plan",
+        is_flag=True,
+        help="Say how many patients would show which difference, from the spread found here.",
+    ),
+    click.option(
+        "--curves",
+        type=NAMES,
+        default="",
+        help="Scores to draw K-curves and over-optimisation of (the paper's methods).",
+    ),
     click.option("--show", help="The score to look at.  [default: the first of the headline]"),
     table_options,
     measurements_options,
@@ -131,6 +158,8 @@ def evaluate_command(  # noqa: PLR0913  # each is an option
     metrics: str,
     models: tuple[str, ...],
     show: str | None,
+    plan: bool,
+    plan_file: Path | None,
     form: TableForm,
     settings: EvaluationSettings,
     outside: tuple[OutsideScore, ...],
@@ -154,6 +183,7 @@ def evaluate_command(  # noqa: PLR0913  # each is an option
         settings,
         missing=missing,
         outside=outside,
+        plan=plan_file,
         store=measurements,
         on_progress=show_progress,
     )
@@ -162,7 +192,10 @@ def evaluate_command(  # noqa: PLR0913  # each is an option
     for section in results.sections():
         if any(cell.section == section and cell.score == shown for cell in results.cells):
             form.show(statistics_table(results, section, shown, score_name(shown)))
+    show_subgroups(results, shown, form)
     say_pairs(results, shown)
+    if plan:
+        show_planning(results, shown, form)
     say_what_is_left_out(results, cases)
 
 
@@ -193,15 +226,36 @@ def shown_score(results: Results, show: str | None) -> str:
     return next(score for score in wanted if score in results.scores)
 
 
+def show_subgroups(results: Results, score: str, form: TableForm) -> None:
+    """Print who is ahead by a score in the groups of studies that were asked for."""
+    for section in results.sections():
+        table = subgroups_table(results, section, {score_name(score): score})
+        if table is not None:
+            form.show(table)
+
+
+def show_planning(results: Results, score: str, form: TableForm) -> None:
+    """Print how many patients would show which difference in a score."""
+    for section in results.sections():
+        table = planning_table(results, section, score)
+        if table is not None:
+            form.show(table)
+
+
 def say_pairs(results: Results, score: str) -> None:
     """Print for each two selectors who is ahead by a score."""
     for pair in results.pairs:
         if pair.score == score:
             click.echo(pair_sentence(pair))
+            margin = results.settings.get("margin")
+            if margin is not None:
+                click.echo(margin_sentence(pair, margin))
 
 
 def say_what_is_left_out(results: Results, cases: Cases) -> None:
-    """Name metrics that are not measured, and count queries that are left out."""
+    """Name departures from the plan and metrics that are not measured; count queries that are left out."""
+    for note in plan_notes(results):
+        click.echo(note, err=True)
     for name, reason in results.missing.items():
         click.echo(f"{name} is not measured: {reason}", err=True)
     if cases.left_out:
@@ -227,63 +281,6 @@ def _model(text: str) -> tuple[str, Path]:
     if not equals:
         raise BadInputError(f"--model {text!r} names no folder; write METRIC=FOLDER")
     return name, Path(folder)
-
-
-@click.command("risk")
-@click.argument("queries", type=click.File("rb"))
-@click.option(
-    "--selections",
-    multiple=True,
-    required=True,
-    help="[NAME=]FILE, what `tabon select` printed for QUERIES; may be given many times.",
-)
-@click.option("--score", default="rouge-l-f", show_default=True, help=f"The score, or {STATE} (simulated).")
-@click.option(
-    "--section", type=click.Choice(["findings", "impression"]), default="findings", show_default=True
-)
-@click.option("--figure", type=FILE, help=f"Draw the curves to this file too: .{', .'.join(FIGURE_FORMS)}.")
-@reports_errors
-def risk(
-    queries: IO[bytes], selections: tuple[str, ...], figure: Path | None, score: str, section: Section
-) -> None:
-    """Print the risk of what is kept when the least plausible picks are left out.
-
-    Rows are selectors, columns the share of the picks that is kept; a cell is the
-    mean loss (1 - score) of the picks that are kept. The last column is the mean
-    over these. A useful distance makes the risk fall to the left.
-    """
-    if figure is not None:
-        check_name("figure form", FIGURE_FORMS, figure.suffix.lower().lstrip("."))
-    cases = read_cases(queries, name=name_of(queries)).cases
-    metric = None if score == STATE else metric_of(score)
-    measured = measured_for_risk(cases, "report" if metric is None else section, metric)
-    rows, curves = [], {}
-    for text in selections:
-        picks = read_named_picks(text)
-        check_picks(picks, cases, name=text)
-        curve = curves[picks.method] = risk_of(picks, measured, score)
-        rows.append([picks.method, *(f"{value:.3f}" for value in (*curve.risk, curve.area))])
-        silent = int((picks.rows(measured.cases) == NOTHING).sum())
-        if silent:
-            click.echo(f"{picks.method}: {silent} of {len(measured.cases)} studies have no pick", err=True)
-    heads = ["selector", *(f"{10 * tenth} %" for tenth in range(1, 11)), "area"]
-    click.echo(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
-    for row in rows:
-        click.echo(f"| {' | '.join(row)} |")
-    if figure is not None:
-        drawn = risk_plot(curves, score).saved(figure.suffix.lower().lstrip("."))
-        with replacing(figure) as file:
-            file.write(drawn)
-
-
-def metric_of(score: str) -> Metric:
-    """Return the metric that measures a score."""
-    family = score if score in METRICS else score.removeprefix("corpus-").partition("-")[0].rstrip("+")
-    if family not in METRICS:
-        raise UnknownNameError("score", score, ["rouge-l-f", "labels-14-samples", "bleu-4", "meteor"])
-    metric = load_metric(family)
-    check_name("score", tuple(each.name for each in metric.scores), score)
-    return metric
 
 
 @click.command("controls")

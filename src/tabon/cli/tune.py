@@ -5,7 +5,7 @@ from typing import IO
 
 import click
 
-from tabon.cli.evaluate import metric_of
+from tabon.cli.risk import metric_of
 from tabon.cli.select import method_options, takes_selection
 from tabon.cli.shared_options import (
     bank_option,

@@ -4,12 +4,13 @@ All from sums by patient: a resample is a row of weights, a swap a row of signs,
 and pick, so differences are paired (docs/decisions/evaluation-statistics.md).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtr
 
 from tabon.evaluation.draft_scores import Measured
 from tabon.evaluation.inputs import Case
@@ -19,6 +20,7 @@ from tabon.evaluation.statistics import (
     effective_number,
     interval,
     randomisation_p,
+    spread,
     sum_by_patient,
     swap_signs,
 )
@@ -77,6 +79,15 @@ class Estimate:
         value, draws = _share(self.value, other.value), _share(self.draws, other.draws)
         return Estimate(value, draws, min(self.patients, other.patients))
 
+    def p(self) -> Array:
+        """Return two-sided p of each score's value being 0: Student's t, from the spread of the draws."""
+        if self.patients < 2:  # noqa: PLR2004  # no spread
+            return np.full(self.value.shape, np.nan)
+        wide = np.sqrt(self.patients / (self.patients - 1)) * spread(self.draws)
+        ratio = np.divide(-np.abs(self.value), wide, out=np.full(wide.shape, np.nan), where=wide > 0)
+        p: Array = 2 * stdtr(self.patients - 1, ratio)
+        return np.where(self.value == 0, 1.0, p)
+
     def numbers(self) -> list[Number]:
         """Return each score's number with its 95 % interval."""
         ends = zip(self.value, *interval(self.draws, self.patients), strict=True)
@@ -92,6 +103,20 @@ class RunTable:
     picks: Sequence[Indices]  # of each method
     seeded: Sequence[Indices] = ()  # the random baseline's, one for each seed
     distances: Sequence[Array] = ()  # of the methods that K-curves are drawn of, (studies, K); or NaN
+
+    def by(self, scores: Collection[str]) -> "RunTable":
+        """Return some of the scores."""
+        return replace(self, measured=self.measured.by(scores))
+
+    def take(self, keep: NDArray[np.bool_]) -> "RunTable":
+        """Return some of the studies."""
+        return replace(
+            self,
+            measured=self.measured.take(keep),
+            picks=[picks[keep] for picks in self.picks],
+            seeded=[picks[keep] for picks in self.seeded],
+            distances=[distances[keep] for distances in self.distances],
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,18 +153,15 @@ def worth(table: RunTable, chance: Chance) -> Worth:
     systems = chance.sums(measured.cases, studies)
     best = chance.sums(measured.cases, np.stack(list(_oracle_rows(measured)), axis=1))
     counts = chance.sums(measured.cases, np.ones(len(measured.cases)))
+    random, *methods = estimates(scores, systems, counts, chance)
     n, drawn = counts.sum(), chance.weights @ counts
-    values = _values(scores, systems.sum(axis=0), n)
-    draws = _values(scores, _weighted(chance.weights, systems), drawn[:, None])
-    patients = effective_number(counts)
-    random, *methods = (Estimate(values[row], draws[:, row], patients) for row in range(len(values)))
     seeded = [_values(scores, measured.picked(picks).sum(axis=0), n) for picks in table.seeded]
     return Worth(
         random=random,
         oracle=Estimate(
             _oracle_values(scores, best.sum(axis=0), n),
             _oracle_values(scores, _weighted(chance.weights, best), drawn),
-            patients,
+            random.patients,
         ),
         methods=tuple(methods),
         seeded=np.mean(seeded, axis=0) if seeded else np.full(len(scores), np.nan),
@@ -147,6 +169,14 @@ def worth(table: RunTable, chance: Chance) -> Worth:
         outcomes=_outcomes(measured, table.picks),
         n=int(n),
     )
+
+
+def estimates(scores: Sequence[Score], systems: Array, counts: Array, chance: Chance) -> list[Estimate]:
+    """Return the scores of systems, from patients' sums (patients, systems, statistics) and counts."""
+    values = _values(scores, systems.sum(axis=0), counts.sum())
+    draws = _values(scores, _weighted(chance.weights, systems), (chance.weights @ counts)[:, None])
+    patients = effective_number(counts)
+    return [Estimate(values[row], draws[:, row], patients) for row in range(len(values))]
 
 
 def swapped_differences(table: RunTable, chance: Chance) -> Values:
@@ -158,11 +188,15 @@ def swapped_differences(table: RunTable, chance: Chance) -> Values:
 
 def _oracle_rows(measured: Measured) -> Iterator[Statistics]:
     """Yield, for each score, the statistics of the draft of each study that is best by itself."""
+    for values in np.moveaxis(worth_to_oracle(measured), -1, 0):
+        yield measured.picked(values.argmax(axis=1))
+
+
+def worth_to_oracle(measured: Measured) -> Values:
+    """Return what each draft is worth by itself, (studies, K, scores); -inf where there is none."""
     per_draft = measured.per_draft()
-    silent = np.where(measured.there, NO_VALUE, -np.inf)
-    for column in range(per_draft.shape[-1]):
-        values = per_draft[..., column]
-        yield measured.picked(np.where(np.isnan(values), silent, values).argmax(axis=1))
+    silent = np.where(measured.there, NO_VALUE, -np.inf)[..., None]
+    return np.where(np.isnan(per_draft), silent, per_draft)
 
 
 def _weighted(weights: Array, sums: Array) -> Array:

@@ -1,48 +1,98 @@
 """How a method does with fewer drafts (K-curve), other numbers of neighbours (k-curve), or fewer picks.
 
-A draft's distance does not depend on the other drafts in the paper's methods, so the pick among the
-first K drafts is read from the distances that are there, and the picks with fewer neighbours from one
-search at the largest number. Risk and coverage: the least plausible picks are left out.
+A draft's distance does not depend on the other drafts in the paper's methods, so the picks among all sets of
+fewer drafts are read from the ranks that are there, and the picks with fewer neighbours from one search at
+the largest number. Risk and coverage: the least plausible picks are left out.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import comb
 
 from tabon.errors import BadInputError
-from tabon.evaluation.compare import Chance, RunTable, compare
+from tabon.evaluation.compare import Chance, Estimate, RunTable, estimates, worth_to_oracle
 from tabon.evaluation.draft_scores import STATE, Measured, eligible, measure_section, measure_states
 from tabon.evaluation.inputs import NOTHING, Case, Part, Picks
-from tabon.evaluation.results import Cell, Results
+from tabon.evaluation.results import Number, Results
+from tabon.evaluation.statistics import bootstrap_weights, effective_number, interval, patient_rows
 from tabon.method.selection import WORST, SectionDistances, Selection
 from tabon.metrics.protocol import Metric
 from tabon.selectors import Selector
 from tabon.selectors.abstention import RiskCoverage, risk_coverage
 from tabon.text.records import Query
 
+Array = NDArray[np.float64]
 CURVE_RESAMPLES = 1000
+OVER = "over-optimisation"
 POINTS = 10  # of a risk-coverage curve
 
 
-def candidates_curve(
-    tables: Sequence[RunTable], methods: Sequence[str], chance: Chance, *, main: str, score: str
+def candidates_curves(
+    tables: Sequence[RunTable], methods: Sequence[str], chance: Chance
 ) -> Iterator[dict[str, Any]]:
-    """Yield one curve a method: the share of the gap closed with the first 2, 3, ... K drafts."""
+    """Yield two curves a method by the tables' one score: each point is the mean over all sets of k drafts.
+
+    The K-curve is the share of the gap closed, of the gap that k drafts have. Over-optimisation is the score
+    itself, on the scale of the gap of all drafts, against how far the best of k leaves a random pick.
+    """
     most = max(table.measured.there.shape[1] for table in tables)
-    points: dict[str, list[dict[str, Any]]] = {method: [] for method in methods}
-    for count in range(2, most + 1):
-        for cell in compare([first_drafts(table, count) for table in tables], methods, chance):
-            if cell.run == main and cell.score == score and cell.method in points:
-                points[cell.method].append(point(count, cell))
-    for method in methods:
-        part = tables[0].measured.part
-        yield curve("K-curve", "drafts (K)", section=part, score=score, method=method, points=points[method])
+    found = [best_of_fewer(tables, drafts, chance) for drafts in range(2, most + 1)]
+    section, [score] = tables[0].measured.part, tables[0].measured.scores
+    for row, method in enumerate(methods):
+        fewer, against = [], []
+        for drafts, (random, oracle, *best) in enumerate(found, start=2):
+            ahead = best[row] - random
+            fewer.append(point(drafts, (ahead / (oracle - random)).numbers()[0]))
+            against.append(point(divergence(drafts), (ahead / (found[-1][1] - random)).numbers()[0]))
+        for name, x, points in (("K-curve", "drafts (K)", fewer), (OVER, "KL from a random pick", against)):
+            yield curve(name, x, section=section, score=score.name, method=method, points=points)
+
+
+def best_of_fewer(tables: Sequence[RunTable], drafts: int, chance: Chance) -> list[Estimate]:
+    """Return random, the oracle and each method in expectation over all sets of so many drafts a study."""
+    runs = []
+    for table in tables:
+        measured = table.measured
+        merits = [worth_to_oracle(measured)[..., 0], *(-distances for distances in table.distances)]
+        picked = [measured.weighted(best_of(each, measured.there, drafts)) for each in merits]
+        systems = chance.sums(measured.cases, np.stack([measured.expected(), *picked], axis=1))
+        counts = chance.sums(measured.cases, np.ones(len(measured.cases)))
+        runs.append(estimates(measured.scores, systems, counts, chance))
+    return [Estimate.mean(each) for each in zip(*runs, strict=True)]
+
+
+def best_of(merits: Array, there: NDArray[np.bool_], drafts: int) -> Array:
+    """Return each draft's chance to be the best of some of its study's drafts, drawn at random.
+
+    The draft of rank r of K is the best of k with C(K - r, k - 1) / C(K, k); equal ones go to the first, a
+    study with fewer drafts than k gives all, and drafts without merit (NaN) share what is left to them.
+
+    >>> best_of(np.array([[0.1, 0.9, 0.5]]), np.ones((1, 3), dtype=bool), 2).round(4).tolist()
+    [[0.0, 0.6667, 0.3333]]
+    """
+    unknown = np.isnan(merits) & there
+    order = np.argsort(np.where(there & ~unknown, -merits, np.inf), axis=1, kind="stable")
+    count = there.sum(axis=1, keepdims=True)
+    k = np.minimum(drafts, count)
+    chances = np.zeros(merits.shape)
+    ranks = np.arange(1, merits.shape[1] + 1)
+    np.put_along_axis(chances, order, comb(count - ranks, k - 1) / comb(count, k), axis=1)
+    shared = (chances * unknown).sum(axis=1, keepdims=True) / np.maximum(
+        unknown.sum(axis=1, keepdims=True), 1
+    )
+    return np.where(unknown, shared, chances)
+
+
+def divergence(drafts: int) -> float:
+    """Return how far the best of k is from a random pick: KL = log k - (k - 1) / k, in nats."""
+    return float(np.log(drafts) - (drafts - 1) / drafts)
 
 
 def curve(
@@ -52,19 +102,9 @@ def curve(
     return {"name": name, "x": x, "score": score, "method": method, "points": points, "section": section}
 
 
-def point(x: int, cell: Cell) -> dict[str, Any]:
+def point(x: float, gap: Number) -> dict[str, Any]:
     """Return one point of a curve."""
-    return {"x": x, "gap": cell.gap, "low": cell.gap_low, "high": cell.gap_high}
-
-
-def first_drafts(table: RunTable, count: int) -> RunTable:
-    """Keep the first drafts of each study, and pick anew among them."""
-    picks = []
-    for distances in (every[:, :count] for every in table.distances):
-        unknown = np.isnan(distances)  # no draft
-        nearest = np.where(unknown, np.inf, distances).argmin(axis=1)
-        picks.append(np.where(unknown.all(axis=1), NOTHING, nearest))
-    return replace(table, measured=table.measured.first(count), picks=picks, seeded=())
+    return {"x": x, "gap": gap.value, "low": gap.low, "high": gap.high}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +165,7 @@ def neighbour_curves(
             method = each.picks.method
             cell = results.cell(run=results.main_run(), section=section, method=method, score=score)
             if each.distance == distance and cell is not None:
-                points.append(point(each.neighbours, cell))
+                points.append(point(each.neighbours, cell.share()))
         if points:
             method = f"{distance}/knn"
             yield curve(
@@ -133,10 +173,19 @@ def neighbour_curves(
             )
 
 
-def risk_of(picks: Picks, measured: Measured, score: str) -> RiskCoverage:
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """A risk-coverage curve, and the area under it with its interval."""
+
+    curve: RiskCoverage
+    area: Number
+
+
+def risk_of(picks: Picks, measured: Measured, score: str, *, seed: int = 0) -> Risk:
     """Return the mean loss (1 - score) of the most plausible picks, for each tenth of the cases.
 
     How implausible a case is, is the distance of its pick, per section; cases without a pick are left out.
+    The interval of the area is over patients, the cases ordered as they are.
     """
     cases, every = measured.cases, np.arange(len(measured.cases))
     column = [each.name for each in measured.scores].index(score)
@@ -149,7 +198,31 @@ def risk_of(picks: Picks, measured: Measured, score: str) -> RiskCoverage:
     known = ~(np.isnan(distances) | np.isnan(worth))
     if not known.any():
         raise BadInputError("no pick has a distance and a value; give selections with distances and a score")
-    return risk_coverage(distances[known], 1.0 - worth[known], points=POINTS)
+    distances, losses = distances[known], 1.0 - worth[known]
+    rows = patient_rows([case.patient for case, there in zip(cases, known, strict=True) if there])
+    weights = bootstrap_weights(rows.max() + 1, CURVE_RESAMPLES, np.random.default_rng(seed))[:, rows]
+    curve = risk_coverage(distances, losses, points=POINTS)
+    ends = interval(areas(distances, losses, weights), effective_number(np.bincount(rows).astype(np.float64)))
+    low, high = (None if np.isnan(end) else float(end) for end in ends)
+    return Risk(curve, Number(value=curve.area, low=low, high=high))
+
+
+def areas(distances: Array, losses: Array, weights: Array) -> Array:
+    """Return the area under the risk-coverage curve under each weighting of the cases, (resamples,).
+
+    The weights are whole numbers: how often each case is there. With ones it is `risk_coverage`'s.
+    """
+    order = np.argsort(distances, kind="stable")
+    last = np.r_[np.flatnonzero(np.diff(distances[order]) > 0), len(order) - 1]
+    kept = np.cumsum(weights[:, order], axis=1)[:, last]
+    lost = np.cumsum(weights[:, order] * losses[order], axis=1)[:, last]
+    risks = []
+    for tenth in range(1, POINTS + 1):
+        wanted = np.ceil(kept[:, -1:] * tenth / POINTS)
+        first = (kept < wanted).sum(axis=1, keepdims=True)
+        risks.append(np.take_along_axis(lost, first, axis=1) / np.take_along_axis(kept, first, axis=1))
+    found: Array = np.mean(risks, axis=0)[:, 0]
+    return found
 
 
 def measured_for_risk(cases: Sequence[Case], part: Part, metric: Metric | None) -> Measured:

@@ -1,6 +1,6 @@
 """The study × draft × statistic table of one metric in one part of one run."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -31,6 +31,10 @@ class Measured:
         cases = tuple(case for case, kept in zip(self.cases, keep.tolist(), strict=True) if kept)
         return replace(self, cases=cases, statistics=self.statistics[keep], there=self.there[keep])
 
+    def by(self, scores: Collection[str]) -> "Measured":
+        """Return some of the scores."""
+        return replace(self, scores=tuple(score for score in self.scores if score.name in scores))
+
     def first(self, drafts: int) -> "Measured":
         """Return the studies with their first drafts alone."""
         return replace(self, statistics=self.statistics[:, :drafts], there=self.there[:, :drafts])
@@ -53,8 +57,11 @@ class Measured:
 
     def expected(self) -> Statistics:
         """Return the statistics of a uniform pick in expectation, (studies, statistics)."""
-        weights = self.there / self.there.sum(axis=1, keepdims=True)
-        rows: Statistics = np.einsum("sk,skc->sc", weights, self.statistics)
+        return self.weighted(self.there / self.there.sum(axis=1, keepdims=True))
+
+    def weighted(self, chances: Statistics) -> Statistics:
+        """Return the statistics of a pick in expectation, from the chance of each draft, (studies, K)."""
+        rows: Statistics = np.einsum("sk,skc->sc", chances, self.statistics)
         return rows
 
     def picked(self, picks: NDArray[np.intp]) -> Statistics:

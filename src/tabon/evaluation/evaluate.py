@@ -3,20 +3,23 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabon.errors import BadInputError
+from tabon.evaluation.analysis_plan import AnalysisPlan, keep_plan
 from tabon.evaluation.compare import Chance, RunTable, compare
-from tabon.evaluation.curves import CURVE_RESAMPLES, candidates_curve
+from tabon.evaluation.curves import CURVE_RESAMPLES, candidates_curves
 from tabon.evaluation.draft_scores import STATE, Measured, measured_parts
 from tabon.evaluation.inputs import NOTHING, Case, Cases, Picks
 from tabon.evaluation.outside_scores import OutsideScore
 from tabon.evaluation.pairs import adjusted_pairs, compare_pairs
-from tabon.evaluation.results import MEAN_RUN, Cell, PairedDifference, Results, Run
+from tabon.evaluation.results import MEAN_RUN, Cell, PairedDifference, Results, Run, Subgroup
 from tabon.evaluation.statistics import benjamini_hochberg, holm
+from tabon.evaluation.subgroups import adjusted_subgroups, compare_subgroups, grouping
 from tabon.metrics.protocol import MeasurementStore, Metric
 
 HEADLINE = (  # the scores that are looked at first, as many as are measured
@@ -40,6 +43,8 @@ class EvaluationSettings:
     random_seeds: tuple[int, ...] = (0, 1, 2, 3, 4)  # the paper averages five
     headline: tuple[str, ...] = ()  # the scores of the headline family; () is HEADLINE
     curves: tuple[str, ...] = ()  # the scores to draw K-curves of
+    by: tuple[str, ...] = ()  # what groups of studies are made by
+    margin: float | None = None  # the share of the gap that a method may lose and be called not worse
 
     def __post_init__(self) -> None:
         """Refuse what gives no interval."""
@@ -47,6 +52,8 @@ class EvaluationSettings:
             raise BadInputError("resamples and random seeds must be at least 1; leave them as they are")
         if min(self.seed, *self.random_seeds) < 0:
             raise BadInputError("a seed is below 0; give whole numbers from 0")
+        if self.margin is not None and not 0 < self.margin < 1:
+            raise BadInputError(f"the margin is {self.margin}; give a share of the gap between 0 and 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,43 +73,47 @@ def evaluate(  # noqa: PLR0913  # two inputs, the settings, and five that are ra
     missing: Mapping[str, str] | None = None,
     outside: Sequence[OutsideScore] = (),
     with_pairs: bool = True,
+    plan: Path | None = None,
     store: MeasurementStore | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> Results:
     """Measure every draft once and compare every method with the random pick, the oracle and each other.
 
-    Methods are compared with each other by the headline scores, unless `with_pairs` is false.
+    Methods are compared with each other by the headline scores, unless `with_pairs` is false. The analysis
+    plan is kept in the file `plan` before anything is measured; if it is there, departures are named.
     """
     methods = _methods(runs)
     order = list(methods)
-    runs = [
-        replace(run, picks=tuple(sorted(run.picks, key=lambda each: order.index(each.method))))
-        for run in runs
-    ]
+    runs = [_in_order(run, order) for run in runs]
     everyone = [case for run in runs for case in run.cases.cases]
     chance = Chance.draw(everyone, resamples=settings.resamples, swaps=settings.resamples, seed=settings.seed)
     quick = Chance.draw(everyone, resamples=CURVE_RESAMPLES, swaps=0, seed=settings.seed)
-    main = MEAN_RUN if len(runs) > 1 else runs[0].name
     drawn = [picks.method for picks in runs[0].picks if picks.per_draft]
     cells: list[Cell] = []
     pairs: list[PairedDifference] = []
+    subgroups: list[Subgroup] = []
+    groupings = [grouping(name, everyone) for name in settings.by]
     scores: dict[str, str] = {}
     curves: list[dict[str, Any]] = []
     family = settings.headline or headline_of(metrics, outside)
-    studies = [run.cases.cases for run in runs]
-    more = [score.measure for score in outside]
+    intended = AnalysisPlan.of(runs, [*metrics, *outside], family, settings)
+    planned = None if plan is None else keep_plan(plan, intended)
+    studies, more = [run.cases.cases for run in runs], [score.measure for score in outside]
     for measured in measured_parts(studies, metrics, outside=more, store=store, on_progress=on_progress):
         tables = [_table(run, found, settings) for run, found in zip(runs, measured, strict=True)]
         cells += compare(tables, order, chance)
+        first = [table.by(family) for table in tables]
         if with_pairs:
-            pairs += compare_pairs([_by(table, family) for table in tables], order, chance)
+            pairs += compare_pairs(first, order, chance)
+        for by in groupings:
+            subgroups += compare_subgroups(first, order, chance, by)
         scores |= {score.name: measured[0].signature for score in measured[0].scores}
         for score in measured[0].scores:
             if drawn and score.name in settings.curves:
-                curves += candidates_curve(tables, drawn, quick, main=main, score=score.name)
+                curves += candidates_curves([table.by([score.name]) for table in tables], drawn, quick)
     headline = settings.headline or tuple(score for score in family if score in scores)
     return Results(
-        cells=tuple(_adjusted(cells, headline, main=main)),
+        cells=tuple(_adjusted(cells, headline, main=MEAN_RUN if len(runs) > 1 else runs[0].name)),
         runs=tuple(map(_run, runs)),
         scores=scores,
         missing=dict(missing or {}),
@@ -111,6 +122,8 @@ def evaluate(  # noqa: PLR0913  # two inputs, the settings, and five that are ra
         settings={**asdict(settings), "versions": {"tabon": version("tabon"), "numpy": version("numpy")}},
         facts={"curves": curves},
         pairs=adjusted_pairs(pairs),
+        subgroups=adjusted_subgroups(subgroups),
+        plan=planned,
     )
 
 
@@ -120,6 +133,11 @@ def headline_of(metrics: Sequence[Metric], outside: Sequence[OutsideScore]) -> t
     usual = tuple(score for score in HEADLINE if score in names)
     most = len(HEADLINE) - 1
     return (*(usual or names[:most]), STATE, *(score.name for score in outside[:most]))
+
+
+def _in_order(run: RunInput, methods: Sequence[str]) -> RunInput:
+    """Return a run with its picks in the order of the methods."""
+    return replace(run, picks=tuple(sorted(run.picks, key=lambda each: methods.index(each.method))))
 
 
 def _methods(runs: Sequence[RunInput]) -> dict[str, str]:
@@ -156,13 +174,6 @@ def _table(run: RunInput, measured: Measured, settings: EvaluationSettings) -> R
         seeded=[seeded_picks(run.cases.cases, seed)[there] for seed in settings.random_seeds],
         distances=[picks.distance_rows(measured.cases) for picks in run.picks if picks.per_draft],
     )
-
-
-def _by(table: RunTable, scores: Sequence[str]) -> RunTable:
-    """Return a table with some of its scores alone."""
-    measured = table.measured
-    kept = tuple(score for score in measured.scores if score.name in scores)
-    return replace(table, measured=replace(measured, scores=kept))
 
 
 def seeded_picks(cases: Sequence[Case], seed: int) -> NDArray[np.intp]:

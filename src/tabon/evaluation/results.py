@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from tabon._internal.atomic_files import replacing
 from tabon._internal.typed_values import MisfitError, fitting, read_typed
 from tabon.errors import BadInputError
+from tabon.evaluation.analysis_plan import PlanRecord
 
 FORMAT = "tabon-results/1"
 RANDOM = "random"  # the exact expectation of a uniform pick
@@ -69,6 +70,10 @@ class Cell:
     ties: int | None = None
     losses: int | None = None
 
+    def share(self) -> Number:
+        """Return the share of the gap closed with its interval."""
+        return Number(value=self.gap, low=self.gap_low, high=self.gap_high)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference:
@@ -87,6 +92,32 @@ class PairedDifference:
     gap_high: float | None = None
     p: float | None = None  # paired randomisation, two-sided
     holm: float | None = None  # p adjusted over all pairs of the results
+
+    def not_worse(self, margin: float) -> tuple[bool, bool]:
+        """Say of the method, and of the other, whether a loss of so much of the gap is ruled out."""
+        low, high = self.gap_low, self.gap_high
+        return low is not None and low > -margin, high is not None and high < margin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subgroup:
+    """How far one method is ahead of another, or of random, in one group of studies."""
+
+    by: str  # what the groups are made by
+    group: str
+    section: str
+    score: str  # one of the headline family
+    method: str
+    other: str  # a method, or RANDOM
+    n: int  # studies of the group
+    delta: float | None = None
+    delta_low: float | None = None
+    delta_high: float | None = None
+    gap: float | None = None
+    gap_low: float | None = None
+    gap_high: float | None = None
+    p: float | None = None  # of the interaction: delta is the same in all groups; one number for all of them
+    holm: float | None = None  # p adjusted over all interactions of the results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +148,8 @@ class Results:
     settings: Mapping[str, Any]  # seed, resamples, random_seeds, ... and the versions
     facts: Mapping[str, Any] = field(default_factory=dict)  # curves and points for the pictures
     pairs: tuple[PairedDifference, ...] = ()  # methods against each other; none in files of before
+    subgroups: tuple[Subgroup, ...] = ()  # the same in groups of studies
+    plan: PlanRecord | None = None  # the analysis plan that was written before; none was asked for, or merged
 
     def cell(self, *, run: str, section: str, method: str, score: str) -> Cell | None:
         """Return one cell, or None where there is none."""
@@ -207,6 +240,7 @@ def merge_results(many: Sequence[Results]) -> Results:
         settings=first.settings,
         facts=facts,
         pairs=_merged_pairs(many) if same_runs else (),
+        subgroups=_merged_subgroups(many) if same_runs else (),
     )
     if len(runs) == 1 or any(cell.run == MEAN_RUN for cell in merged.cells):
         return merged
@@ -222,7 +256,7 @@ def _check_settings(many: Sequence[Mapping[str, Any]]) -> None:
     """Refuse settings that differ, by the name that differs."""
     first = many[0]
     for other in many[1:]:
-        for name in dict.fromkeys([*first, *other]):
+        for name in (name for name in first if name in other):  # files of before lack the later ones
             there, here = (_as_json(settings.get(name)) for settings in (first, other))
             if there != here:
                 raise BadInputError(
@@ -277,6 +311,13 @@ def _merged_pairs(many: Iterable[Results]) -> tuple[PairedDifference, ...]:
     """Join the pairs by place; those of two files were not compared."""
     pairs = (replace(pair, holm=None) for results in many for pair in results.pairs)
     return tuple({(pair.section, pair.score, pair.method, pair.other): pair for pair in pairs}.values())
+
+
+def _merged_subgroups(many: Iterable[Results]) -> tuple[Subgroup, ...]:
+    """Join the subgroups by place, as pairs are."""
+    rows = (replace(row, holm=None) for results in many for row in results.subgroups)
+    places = {(row.by, row.group, row.section, row.score, row.method, row.other): row for row in rows}
+    return tuple(places.values())
 
 
 def _mean_cells(results: Results) -> Iterable[Cell]:

@@ -53,6 +53,15 @@ def effective_number(studies: Array) -> float:
     return float(studies.sum() ** 2 / (studies**2).sum())
 
 
+def spread(resampled: Array) -> Array:
+    """Return the standard deviation over the first axis, of what is defined."""
+    defined = ~np.isnan(resampled)
+    count = np.maximum(defined.sum(axis=0), 1)
+    mean = np.where(defined, resampled, 0.0).sum(axis=0) / count
+    found: Array = np.sqrt((np.where(defined, resampled - mean, 0.0) ** 2).sum(axis=0) / count)
+    return found
+
+
 def interval(resampled: Array, patients: float) -> tuple[Array, Array]:
     """Percentile interval over the first axis, expanded for few patients; NaN where nothing is defined.
 

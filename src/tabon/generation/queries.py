@@ -14,6 +14,7 @@ from tabon.errors import BadInputError
 from tabon.text.reports import Report, parse_report
 
 USABLE = ("ok", "truncated")  # the outcomes whose text is a candidate
+CARRIED = ("image", "view", "prior_date", "current_date")  # of a transition, where it has them
 FOUND = ("both", "findings-only", "impression-only", "neither")
 
 Draft = Mapping[str, Any]  # study, model, prompt, sample, outcome, text
@@ -87,7 +88,7 @@ def queries_from(
             "model": _the_one(study, "model", drafts, model),
             "prompt": _the_one(study, "prompt", drafts, prompt),
             "expected": expected,
-            **({"image": transition["image"]} if transition.get("image") else {}),
+            **{key: transition[key] for key in CARRIED if transition.get(key)},
             **({"shortfall": expected - len(candidates)} if len(candidates) < expected else {}),
         }
 

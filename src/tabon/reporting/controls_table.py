@@ -8,11 +8,12 @@ from tabon.evaluation.controls.outcomes import FactorialCell, Outcome
 from tabon.evaluation.results import REFERENCES, Number, Results
 from tabon.reporting.tables.places import DASH, name_cell, section_name
 from tabon.reporting.tables.render import Block, Heading, Table, TableCell, TableRow
+from tabon.reporting.tables.stars import STARS_KEY, stars_of
 
 KEY = (
     "gap closed: (pick - random) / (oracle - random), 95 % interval over resampled patients. "
     "right - this: what the right prior closes beyond this row, the same draws on both sides; "
-    "bold where the interval leaves out 0."
+    f"bold where the interval leaves out 0. {STARS_KEY} The family is every row here."
 )
 LENGTH_KEY = (
     "Like length: the pick against the mean of the study's other drafts within 15 % of its words; "
@@ -100,7 +101,10 @@ def _cells(outcome: Outcome | None) -> list[TableCell]:
     lost, right = outcome.gap_difference, outcome.label == RIGHT
     return [
         TableCell(text=written(outcome.gap, ".1%")),
-        TableCell(text="" if right else written(lost, "+.1%"), bold=not right and lost.clear()),
+        TableCell(
+            text="" if right else written(lost, "+.1%") + stars_of(outcome.holm),
+            bold=not right and lost.clear(),
+        ),
         TableCell(text=str(outcome.n)),
     ]
 

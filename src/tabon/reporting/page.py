@@ -29,6 +29,10 @@ GROUPS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "Selectors against each other",
             "Is one better, or did chance alone put it ahead? The same patients are resampled for both.",
         ),
+        "subgroups": (
+            "Groups of studies",
+            "For whom? The same comparisons in groups, and whether the groups differ.",
+        ),
         "per-run": ("Run by run", "The same for each set of drafts: a generator under a prompt."),
         "deltas": ("Differences", "What each method adds to a random pick of the same drafts."),
         "statistics": (

@@ -18,6 +18,7 @@ from tabon.evaluation.compare import Chance, Estimate, Indices, RunTable, Worth,
 from tabon.evaluation.controls.conditions import RIGHT, LeftOut, Row
 from tabon.evaluation.draft_scores import Measured, measured_parts
 from tabon.evaluation.results import ORACLE, RANDOM, Cell, Number
+from tabon.evaluation.statistics import holm
 from tabon.metrics import Metric
 
 SIMILAR_LENGTH = 0.15  # how far a draft's words may differ, as a share of the pick's
@@ -40,6 +41,8 @@ class Outcome:
     gap: Number  # ahead as a share of oracle - random
     difference: Number  # right prior - this, in the score
     gap_difference: Number  # right prior - this, as a share of oracle - random
+    p: float | None = None  # of the difference, Student's t
+    holm: float | None = None  # p adjusted over all rows, sections and scores of the controls
 
     @property
     def method(self) -> str:
@@ -106,14 +109,24 @@ class _Compared:
             (ahead / self.gap).numbers(),
             unknown if self.lost is None else self.lost.numbers(),
             unknown if self.lost is None else (self.lost / self.gap).numbers(),
+            [None] * len(scores) if self.lost is None or self.row.label == RIGHT else self.lost.p().tolist(),
             strict=True,
         )
-        for score, value, delta, gap, difference, gap_difference in columns:
+        for score, value, delta, gap, difference, gap_difference, p in columns:
             yield Outcome(
                 selector=self.row.selector, group=self.row.group, label=self.row.label, x=self.row.x,
                 section=self.measured.part, score=score.name, n=n, left_out=studies - n,
                 value=value, ahead=delta, gap=gap, difference=difference, gap_difference=gap_difference,
+                p=None if p is None or np.isnan(p) else p,
             )  # fmt: skip
+
+
+def adjusted_outcomes(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Adjust p over all rows (Holm); one that is not defined is not counted."""
+    tested = [row for row, outcome in enumerate(outcomes) if outcome.p is not None]
+    values = holm(np.array([outcomes[row].p for row in tested], dtype=np.float64)).tolist()
+    by_row = dict(zip(tested, values, strict=True))
+    return [replace(outcome, holm=by_row.get(row)) for row, outcome in enumerate(outcomes)]
 
 
 def _on_its_own(row: Row, right: Row, measured: Measured, chance: Chance) -> _Compared | LeftOut:

@@ -19,6 +19,7 @@ from tabon.evaluation.controls.outcomes import (
     FactorialCell,
     Generation,
     Outcome,
+    adjusted_outcomes,
     factorial_cells,
     generations_of,
     outcomes_of,
@@ -134,7 +135,7 @@ def run_controls(
         rows.append([each for each in found if isinstance(each, Row)])
         left_out += [each for each in found if isinstance(each, LeftOut)]
     judged = list(bench.outcomes(rows, metrics))
-    outcomes = [each for each in judged if isinstance(each, Outcome)]
+    outcomes = adjusted_outcomes([each for each in judged if isinstance(each, Outcome)])
     left_out += [each for each in judged if isinstance(each, LeftOut)]
     factorial = bench.factorial(generations, trials, metrics) if generations else ()
     facts = {

@@ -27,6 +27,7 @@ ENDINGS = {"markdown": "md", "latex": "tex", "csv": "csv", "html": "html"}
 GROUPS = {  # how a table's label begins: its part of the page
     "tab:avg": "headline",
     "tab:pairs": "pairs",
+    "tab:subgroups": "subgroups",
     "tab:per-run": "per-run",
     "tab:delta": "deltas",
     "tab:statistics": "statistics",
@@ -87,7 +88,7 @@ def file_name(table: Table) -> str:
 
 def is_first(table: Table) -> bool:
     """Say whether a table is one that is looked at first: the headline, or selectors against each other."""
-    return group_of(table) in ("headline", "pairs")
+    return group_of(table) in ("headline", "pairs", "subgroups")
 
 
 def write_report(

@@ -10,7 +10,13 @@ from tabon.reporting.tables.build import (
 )
 from tabon.reporting.tables.cohort import cohort_tables
 from tabon.reporting.tables.comparison import comparison_table, delta_comparison, per_run_comparison
-from tabon.reporting.tables.pairs import pair_sentence, pairs_table
+from tabon.reporting.tables.pairs import (
+    margin_sentence,
+    pair_sentence,
+    pairs_table,
+    planning_table,
+    subgroups_table,
+)
 from tabon.reporting.tables.render import FORMS, Table, render
 
 __all__ = [
@@ -22,11 +28,14 @@ __all__ = [
     "delta_comparison",
     "delta_table",
     "headline_table",
+    "margin_sentence",
     "merge_results",
     "pair_sentence",
     "pairs_table",
     "per_run_comparison",
     "per_run_table",
+    "planning_table",
     "render",
     "statistics_table",
+    "subgroups_table",
 ]

@@ -12,7 +12,7 @@ from tabon._internal.registry import check_name
 from tabon.evaluation.results import MEAN_RUN, RANDOM, REFERENCES, Results, Run
 from tabon.reporting.tables.cohort import cohort_tables
 from tabon.reporting.tables.comparison import comparison_table, delta_comparison, per_run_comparison
-from tabon.reporting.tables.pairs import pairs_table
+from tabon.reporting.tables.pairs import pairs_table, subgroups_table
 from tabon.reporting.tables.places import (
     DASH,
     DELTA_KEY,
@@ -32,7 +32,7 @@ from tabon.reporting.tables.places import (
     value_cell,
 )
 from tabon.reporting.tables.render import Block, Heading, Table, TableCell, TableRow
-from tabon.reporting.tables.stars import STARS, STARS_KEY, stars_of
+from tabon.reporting.tables.stars import STARS_KEY, p_value, stars_of
 
 PAPER_SECTIONS = ("impression", "findings")  # in the paper's order
 DELTA_LABELS = {"BERTSc": "BERTScore-F1", "RadGraph": "RadGraph averaged-F1"}
@@ -80,6 +80,7 @@ def all_tables(
             for section in shown
         ),
         *filter(None, (pairs_table(results, section, columns) for section in shown)),
+        *filter(None, (subgroups_table(results, section, columns) for section in shown)),
         *(per_run_table(results, section, columns, method) for section in shown if by_run),
         *(delta_table(results, section, deltas[label], label) for section in shown for label in deltas),
         *(
@@ -263,7 +264,7 @@ def _statistics_row(spot: Spot, *, italic: bool) -> TableRow:
         percent(cell.relative) or DASH,
         DASH if cell.gap is None else f"{cell.gap:.1%}",
         _interval(cell.gap_low, cell.gap_high, ".1%"),
-        *(_chance(p) for p in (cell.p, cell.holm, cell.bh)),
+        *(p_value(p) for p in (cell.p, cell.holm, cell.bh)),
         DASH if None in counts else "/".join(map(str, counts)),
         str(cell.n),
     ]
@@ -273,10 +274,3 @@ def _statistics_row(spot: Spot, *, italic: bool) -> TableRow:
 def _interval(low: float | None, high: float | None, form: str) -> str:
     """Write an interval, a dash where an end is missing."""
     return DASH if low is None or high is None else f"[{low:{form}}, {high:{form}}]"
-
-
-def _chance(p: float | None) -> str:
-    """Write a p-value; what rounds to nothing is written as a bound."""
-    if p is None:
-        return DASH
-    return "<0.001" if p < STARS[0][0] else f"{p:.3f}"

@@ -275,7 +275,17 @@ def notes_of(results: Results, spots: Sequence[Spot]) -> tuple[str, ...]:
     counts = {method: sum(run.abstained.get(method, 0) for run in runs) for method in methods}
     if silent := [f"{method_name(method)} {count}" for method, count in counts.items() if count]:
         notes.append(f"Abstentions, worth the expected random pick: {'; '.join(silent)}.")
-    return (*notes, *_signature_notes(results, spots, methods))
+    return (*notes, *plan_notes(results), *_signature_notes(results, spots, methods))
+
+
+def plan_notes(results: Results) -> Iterator[str]:
+    """Say by which analysis plan the results were made, and in what they depart from it."""
+    if results.plan is not None:
+        named = f"Analysis plan {results.plan.sha256[:12]}"
+        if results.plan.departures:
+            yield f"Made otherwise than planned: {', '.join(results.plan.departures)}. {named}."
+        else:
+            yield f"{named}, written before anything was scored, was followed."
 
 
 def mean_notes(grid: Grid, means: Sequence[Spot]) -> Iterator[str]:

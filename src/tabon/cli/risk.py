@@ -1,0 +1,82 @@
+"""`tabon risk`."""
+
+from pathlib import Path
+from typing import IO
+
+import click
+
+from tabon._internal.atomic_files import replacing
+from tabon._internal.registry import check_name
+from tabon.cli.evaluate import read_named_picks
+from tabon.cli.shared_options import FILE, name_of, reports_errors
+from tabon.errors import UnknownNameError
+from tabon.evaluation import read_cases
+from tabon.evaluation.curves import measured_for_risk, risk_of
+from tabon.evaluation.draft_scores import STATE
+from tabon.evaluation.inputs import NOTHING, check_picks
+from tabon.metrics import METRICS, Metric, load_metric
+from tabon.reporting.controls_table import written
+from tabon.reporting.plots import FIGURE_FORMS
+from tabon.reporting.plots.curves import risk_plot
+from tabon.text.reports import Section
+
+
+@click.command("risk")
+@click.argument("queries", type=click.File("rb"))
+@click.option(
+    "--selections",
+    multiple=True,
+    required=True,
+    help="[NAME=]FILE, what `tabon select` printed for QUERIES; may be given many times.",
+)
+@click.option("--score", default="rouge-l-f", show_default=True, help=f"The score, or {STATE} (simulated).")
+@click.option(
+    "--section", type=click.Choice(["findings", "impression"]), default="findings", show_default=True
+)
+@click.option("--figure", type=FILE, help=f"Draw the curves to this file too: .{', .'.join(FIGURE_FORMS)}.")
+@reports_errors
+def risk(
+    queries: IO[bytes], selections: tuple[str, ...], figure: Path | None, score: str, section: Section
+) -> None:
+    """Print the risk of what is kept when the least plausible picks are left out.
+
+    Rows are selectors, columns the share of the picks that is kept; a cell is the
+    mean loss (1 - score) of the picks that are kept. The last column is the mean
+    over these (AURC) with its 95 % interval, patients resampled. A useful distance
+    makes the risk fall to the left.
+    """
+    if figure is not None:
+        check_name("figure form", FIGURE_FORMS, figure.suffix.lower().lstrip("."))
+    cases = read_cases(queries, name=name_of(queries)).cases
+    metric = None if score == STATE else metric_of(score)
+    measured = measured_for_risk(cases, "report" if metric is None else section, metric)
+    rows, curves = [], {}
+    for text in selections:
+        picks = read_named_picks(text)
+        check_picks(picks, cases, name=text)
+        found = risk_of(picks, measured, score)
+        curves[picks.method] = found.curve
+        rows.append(
+            [picks.method, *(f"{value:.3f}" for value in found.curve.risk), written(found.area, ".3f")]
+        )
+        silent = int((picks.rows(measured.cases) == NOTHING).sum())
+        if silent:
+            click.echo(f"{picks.method}: {silent} of {len(measured.cases)} studies have no pick", err=True)
+    heads = ["selector", *(f"{10 * tenth} %" for tenth in range(1, 11)), "area"]
+    click.echo(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    for row in rows:
+        click.echo(f"| {' | '.join(row)} |")
+    if figure is not None:
+        drawn = risk_plot(curves, score).saved(figure.suffix.lower().lstrip("."))
+        with replacing(figure) as file:
+            file.write(drawn)
+
+
+def metric_of(score: str) -> Metric:
+    """Return the metric that measures a score."""
+    family = score if score in METRICS else score.removeprefix("corpus-").partition("-")[0].rstrip("+")
+    if family not in METRICS:
+        raise UnknownNameError("score", score, ["rouge-l-f", "labels-14-samples", "bleu-4", "meteor"])
+    metric = load_metric(family)
+    check_name("score", tuple(each.name for each in metric.scores), score)
+    return metric
