@@ -149,6 +149,7 @@ def test_every_link_leads_to_a_part():
         "per-run",
         "deltas",
         "statistics",
+        "cohort",
         "paper",
         "missing",
         "settings",
