@@ -53,6 +53,30 @@ def evaluated(*outside):
     return evaluate([run], [], EvaluationSettings(resamples=100), outside=outside)
 
 
+def test_risk_knows_scores_from_outside(tmp_path):
+    """State-F1 from a file gives the risk of state-F1; a name that the file lacks is refused."""
+    queries, picks = tmp_path / "q.jsonl", tmp_path / "picks.jsonl"
+    queries.write_bytes(b"".join(LINES))
+    records = [
+        {"id": query["id"], "selected": 0, "total_distances": [row / 99, 1.0, 1.0], "signature": "s"}
+        for row, query in enumerate(QUERIES)
+    ]
+    picks.write_text("".join(json.dumps(record) + "\n" for record in records))
+    scores = written(tmp_path / "scores.csv", rows())
+
+    def risk(*options):
+        """Print the risk of the picks."""
+        command = ["risk", str(queries), "--selections", f"mine={picks}", *map(str, options)]
+        return CliRunner().invoke(main, command)
+
+    found = risk("--scores", scores, "--score", "judge")
+    assert found.exit_code == 0, found.output
+    assert found.stdout == risk("--score", "state-f1").stdout
+    refused = risk("--scores", scores, "--score", "jugde")
+    assert refused.exit_code == 1
+    assert "unknown score of --scores 'jugde'. Did you mean 'judge'" in refused.output
+
+
 @pytest.mark.parametrize("file", ["scores.csv", "scores.jsonl"])
 @pytest.mark.parametrize("direction", ["higher", "lower"])
 def test_a_score_from_outside_is_treated_as_one_from_inside(tmp_path, file, direction):

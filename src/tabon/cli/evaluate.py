@@ -61,7 +61,7 @@ from tabon.reporting.tables.places import plan_notes, score_name
 DEFAULT_METRICS = "bleu,rouge,meteor,chrf,labels,temporal"
 
 
-def _outside(score_files: tuple[Path, ...]) -> tuple[OutsideScore, ...]:
+def read_outside(score_files: tuple[Path, ...]) -> tuple[OutsideScore, ...]:
     """Read the files that `--scores` names."""
     return tuple(score for path in score_files for score in read_scores(path))
 
@@ -74,6 +74,13 @@ def _seeds(random_seeds: str) -> tuple[int, ...]:
         raise BadInputError(f"{random_seeds!r} is not a list of whole numbers; write 0,1,2") from None
 
 
+scores_option = click.option(
+    "--scores",
+    "score_files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Scores from elsewhere, CSV or JSON Lines: id, draft, name, value, direction (higher or lower).",
+)
 scoring_options = option_group(
     click.option(
         "--metrics", default=DEFAULT_METRICS, show_default=True, help=f"Some of {', '.join(METRICS)}."
@@ -84,13 +91,7 @@ scoring_options = option_group(
         multiple=True,
         help="METRIC=FOLDER[@sha256:SUM], the local files of a metric; may be repeated.",
     ),
-    click.option(
-        "--scores",
-        "score_files",
-        multiple=True,
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="Scores from elsewhere, CSV or JSON Lines: id, draft, name, value, direction (higher or lower).",
-    ),
+    scores_option,
     click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples and swaps."),
     click.option("--seed", default=0, show_default=True, help="Draws the resamples and the swaps."),
     click.option("--random-seeds", default="0,1,2,3,4", show_default=True, help="Of the random baseline."),
@@ -131,7 +132,7 @@ scoring_options = option_group(
 )
 takes_scoring = partial(
     takes,
-    outside=_outside,
+    outside=read_outside,
     random_seeds=_seeds,
     settings=EvaluationSettings,
     measurements=open_measurements,

@@ -7,13 +7,14 @@ import click
 
 from tabon._internal.atomic_files import replacing
 from tabon._internal.registry import check_name
-from tabon.cli.evaluate import read_named_picks
-from tabon.cli.shared_options import FILE, name_of, reports_errors
+from tabon.cli.evaluate import read_named_picks, read_outside, scores_option
+from tabon.cli.shared_options import FILE, name_of, reports_errors, takes
 from tabon.errors import UnknownNameError
 from tabon.evaluation import read_cases
 from tabon.evaluation.curves import measured_for_risk, risk_of
-from tabon.evaluation.draft_scores import STATE
+from tabon.evaluation.draft_scores import STATE, eligible
 from tabon.evaluation.inputs import NOTHING, check_picks
+from tabon.evaluation.outside_scores import OutsideScore
 from tabon.metrics import METRICS, Metric, load_metric
 from tabon.reporting.controls_table import written
 from tabon.reporting.plots import FIGURE_FORMS
@@ -29,14 +30,27 @@ from tabon.text.reports import Section
     required=True,
     help="[NAME=]FILE, what `tabon select` printed for QUERIES; may be given many times.",
 )
-@click.option("--score", default="rouge-l-f", show_default=True, help=f"The score, or {STATE} (simulated).")
+@click.option(
+    "--score",
+    default="rouge-l-f",
+    show_default=True,
+    help=f"The score, {STATE} (simulated), or one of --scores.",
+)
+@scores_option
 @click.option(
     "--section", type=click.Choice(["findings", "impression"]), default="findings", show_default=True
 )
 @click.option("--figure", type=FILE, help=f"Draw the curves to this file too: .{', .'.join(FIGURE_FORMS)}.")
 @reports_errors
+@takes(outside=read_outside)
 def risk(
-    queries: IO[bytes], selections: tuple[str, ...], figure: Path | None, score: str, section: Section
+    *,
+    queries: IO[bytes],
+    selections: tuple[str, ...],
+    figure: Path | None,
+    score: str,
+    outside: tuple[OutsideScore, ...],
+    section: Section,
 ) -> None:
     """Print the risk of what is kept when the least plausible picks are left out.
 
@@ -48,8 +62,13 @@ def risk(
     if figure is not None:
         check_name("figure form", FIGURE_FORMS, figure.suffix.lower().lstrip("."))
     cases = read_cases(queries, name=name_of(queries)).cases
-    metric = None if score == STATE else metric_of(score)
-    measured = measured_for_risk(cases, "report" if metric is None else section, metric)
+    if outside:
+        by_name = {each.name: each for each in outside}
+        check_name("score of --scores", tuple(by_name), score)
+        measured = by_name[score].measure(eligible(cases, "report"))
+    else:
+        metric = None if score == STATE else metric_of(score)
+        measured = measured_for_risk(cases, "report" if metric is None else section, metric)
     rows, curves = [], {}
     for text in selections:
         picks = read_named_picks(text)
