@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tabon.data.simulate import PROMPTS, SPLITS, SimulationSettings, simulate_queries, simulate_transitions
 from tabon.data.simulate.patients import VISIT_COUNTS, VISIT_WEIGHTS, facts, simulate_patient
-from tabon.data.simulate.records import _exams
+from tabon.data.simulate.records import exams
 from tabon.data.simulate.settings import split_of
 from tabon.errors import BadInputError
 
@@ -161,7 +161,7 @@ def test_queries_are_the_transitions_of_the_split():
 def test_reports_say_their_state_and_nothing_else():
     """What the sentences of a report state is the state of the visit, fact by fact."""
     for index in range(300):
-        for exam in _exams(0, simulate_patient(0, index)):
+        for exam in exams(0, simulate_patient(0, index)):
             assert facts(exam.writing.said()) == facts(exam.visit.findings)
 
 

@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from strategies import unit_rows
 from tabon.data.simulate import SimulationSettings
-from tabon.data.simulate.records import _exams, _patients
+from tabon.data.simulate.records import exams
 from tabon.encoders import load_encoder
 from tabon.explanation.alignment import REWORDED, align, same_text, turned
 from tabon.method.sentence_sets import embed
@@ -171,13 +171,13 @@ def of_one_topic(one, other):
     return bool(set.intersection(*sides))
 
 
-def simulated_pairs(patients):
+def simulated_pairs(count):
     """Return (prior, current) sections of simulated visits as sentences with their topics."""
-    settings = SimulationSettings(patients=patients, seed=5)
+    settings = SimulationSettings(patients=count, seed=5)
     return [
         (getattr(before.writing, section), getattr(after.writing, section))
-        for patient in _patients(settings, "valid")
-        for before, after in pairwise(_exams(settings.seed, patient))
+        for patient in patients(settings, "valid")
+        for before, after in pairwise(exams(settings.seed, patient))
         for section in ("findings", "impression")
     ]
 
