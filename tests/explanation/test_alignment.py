@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from strategies import unit_rows
 from tabon.data.simulate import SimulationSettings
-from tabon.data.simulate.records import exams
+from tabon.data.simulate.records import exams, patients
 from tabon.encoders import load_encoder
 from tabon.explanation.alignment import REWORDED, align, same_text, turned
 from tabon.method.sentence_sets import embed
