@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from tabon.errors import BadInputError
+from tabon.method.nearest import ZeroPolicy
 
 FILE = Path(__file__).with_name("experiment.toml")
 SEEDS = re.compile(r"([0-9]+)(?:-([0-9]+))?")
@@ -70,6 +71,7 @@ class SelectionPlan:
 
     encoder: str
     neighbours: int
+    zero: ZeroPolicy  # of the paper's methods
     paper: tuple[str, ...]  # DISTANCE/AGGREGATE
     rivals: tuple[str, ...]  # names of `tabon.selectors.load_scorer`, or fit:SELECTOR:SCORE,SCORE
 

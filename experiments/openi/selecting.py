@@ -125,8 +125,9 @@ class SeedRun:
         if distance not in DISTANCES:
             loaded = self._fitted(name) if name.startswith(f"{FIT}:") else name
             return Selector(self.bank, loaded, **shared)
-        k = self.tools.plan.neighbours
-        return Selector(self.bank, distance=distance, aggregate=aggregate, num_neighbours=k, **shared)
+        plan = self.tools.plan
+        named = {"distance": distance, "aggregate": aggregate, "zero": plan.zero}
+        return Selector(self.bank, num_neighbours=plan.neighbours, **named, **shared)
 
     def _fitted(self, name: str) -> str:
         """Learn weights on valid.jsonl; return the name of the selector that uses them."""

@@ -80,8 +80,10 @@ DISTANCES = {
 
 
 def per_bank_distance(candidate, row):
-    """Eq. 9; a transition without a direction is neutral: cosine 0."""
+    """Eq. 9; no change is like no change, and half way from any change: the policy `match`."""
     lengths = np.linalg.norm(candidate), np.linalg.norm(row)
+    if max(lengths) < NORM_FLOOR:
+        return 0.0
     if min(lengths) < NORM_FLOOR:
         return 0.5
     return 0.5 * (1.0 - float(np.dot(candidate, row)) / (lengths[0] * lengths[1]))

@@ -75,6 +75,38 @@ def test_a_bank_row_without_change(policy, distances, rows):
     assert found.rows[0].tolist() == rows
 
 
+@given(st.integers(0, 4), st.lists(st.integers(0, 4), min_size=1, max_size=12))
+def test_under_match_a_transition_of_the_bank_is_at_no_distance(own, others):
+    """Whether it changes anything or not: alone among the policies, equal transitions are never apart."""
+    rows = np.stack([0 * E1, E1, E2, -E1, -E2])
+    bank = section_bank(rows[[own, *others]])
+    assert bank_neighbours(moves(rows[[own]]), bank, 1, "match").distances[0, 0] == 0.0
+    apart = {"neutral": 0.5, "farthest": 1.0}
+    for policy, distance in apart.items() if own == 0 else ():
+        assert bank_neighbours(moves(rows[[own]]), bank, 1, policy).distances[0, 0] == distance
+
+
+@given(st.integers(1, 10), st.integers(0, 12), st.integers(1, 12))
+def test_under_match_no_change_is_as_near_as_the_bank_has_zero_rows(k, still, moving):
+    """The mean of the k nearest is ½ less ½ of the share of k that zero rows fill, whatever else is there."""
+    bank = section_bank([0 * E1] * still + [E1] * moving)
+    k = min(k, len(bank))
+    near = bank_neighbours(moves([0 * E1]), bank, k, "match").distances
+    assert aggregate_distances(near, "knn")[0] == pytest.approx(0.5 - 0.5 * min(still, k) / k)
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=12), st.integers(1, 4), st.data())
+def test_match_and_neutral_differ_for_drafts_without_change_alone(others, candidate, data):
+    """What changes something has the same neighbours under both."""
+    rows = np.stack([0 * E1, E1, E2, -E1, -E2])
+    bank, k = section_bank(rows[others]), data.draw(st.integers(1, len(others)))
+    match, neutral = (
+        bank_neighbours(moves(rows[[candidate]]), bank, k, name) for name in ("match", "neutral")
+    )
+    np.testing.assert_array_equal(match.distances, neutral.distances)
+    np.testing.assert_array_equal(match.rows, neutral.rows)
+
+
 @pytest.mark.parametrize("policy", ZERO_POLICIES)
 def test_a_bank_of_zeros_only(policy):
     """A bank in which nothing ever changed still answers, without NaN."""

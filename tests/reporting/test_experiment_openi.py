@@ -21,7 +21,10 @@ from openi import ARCHIVE
 from openi_archive import made_up_studies, write_archive
 from tabon.errors import BadInputError
 from tabon.evaluation import read_cases
+from tabon.method.nearest import ExactIndex, SectionBank
 from tabon.metrics.protocol import MeasurementStore
+from tabon.selectors import Selector
+from tabon.selectors.transition import Transition
 from tabon.text.records import Query, read_transitions
 from tabon.text.reports import SECTIONS, Report
 from tabon.text.sentences import split_sentences
@@ -29,9 +32,23 @@ from tabon.text.sentences import split_sentences
 FOLDER = Path(__file__).parents[2] / "experiments" / "openi"
 sys.path.insert(0, str(FOLDER))
 
-build, judging, kinds, likeness, linking, plans, reading, run, selecting, simulated = map(
+build, judging, kinds, likeness, linking, plans, policies, reading, run, selecting, simulated, zero = map(
     import_module,
-    ("build", "judging", "kinds", "likeness", "linking", "plan", "reading", "run", "selecting", "simulated"),
+    (
+        *(
+            "build",
+            "judging",
+            "kinds",
+            "likeness",
+            "linking",
+            "plan",
+            "policies",
+            "reading",
+            "run",
+            "selecting",
+        ),
+        *("simulated", "zero"),
+    ),
 )
 
 PARTS = ("train", "valid", "test")
@@ -501,3 +518,77 @@ def test_the_committed_table_says_what_the_docs_say():
     kept = re.findall(r"^\| (?!drafts)[a-z]\S+ \| (.+) \|$", risk, flags=re.MULTILINE)
     assert len(kept) == len(rows) - 1
     assert all(float(line.split(" | ")[0]) < float(line.split(" | ")[-1]) for line in kept)
+
+
+def zero_run(folder, archive, name="copies-low-4", seed=7):
+    """A small seed of a kind of drafts."""
+    build.build(archive, folder, SMALL, [name], (seed,), "final")
+    tools = selecting.Tools(SMALL.selection, folder / "sentences.sqlite", lambda _: None)
+    return selecting.SeedRun(build.seed_folder(folder, name, seed), seed, tools)
+
+
+def test_policies_pick_what_selectors_pick(archive, tmp_path):
+    """Every method and policy of tabon, with the right prior and with another's: the picks of `Selector`."""
+    run = zero_run(tmp_path, archive)
+    others = selecting.others_priors(run.queries, run.seed)
+    found = policies.picks(run)
+    assert list(found) == list(dict.fromkeys(found))
+    assert set(found) == set(policies.ARMS)
+    for arm in (arm for arm in policies.ARMS if arm.policy != "usual"):
+        distance, aggregate = arm.method
+        method = {"distance": distance, "aggregate": aggregate, "num_neighbours": 2, "zero": arm.policy}
+        selector = Selector(run.bank, encoder=run.tools.encoder, **method)
+        selections = selector.select_many(others if arm.other_prior else run.queries)
+        assert [selection.selected for selection in selections] == found[arm].tolist(), arm
+
+
+@given(st.integers(2, 9), st.integers(0, 4), st.integers(0, 2**32 - 1))
+def test_the_usual_distance_is_the_quantile_of_loops(moving, still, seed):
+    """Each change against the others; it exceeds as large a share of them as changes have in the bank."""
+    rows = np.random.default_rng(seed).integers(-1, 2, (moving, 3)).astype(np.float32) + 0.1
+    rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    part = SectionBank(ExactIndex(rows), np.arange(moving), moving + np.arange(still))
+    k = min(2, moving - 1)
+    near = [
+        sorted((1 - float(rows[one] @ rows[other])) / 2 for other in range(moving) if other != one)[:k]
+        for one in range(moving)
+    ]
+    share = moving / (moving + still)
+    expected = {"min": np.quantile([each[0] for each in near], share)}
+    expected["knn"] = np.quantile([np.mean(each) for each in near], share)
+    assert policies.usual_distances(part, 2) == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_page_of_policies_has_every_data_set(archive, tmp_path):
+    """Gaps are those of loops; each data set is a row of every table; a second run picks nothing."""
+    run = zero_run(tmp_path, archive)
+    judged = zero.judge(run, "copies")
+    family = zero.Family("Open-i", [judged, replace(judged, name="again")])
+    worth, patients = judged.worth, len(judged.patients)
+    for arm in (policies.Arm(("novelty", "min"), policy) for policy in policies.POLICIES):
+        taken = judged.picks[policies.ARMS.index(arm)]
+        for score in range(3):
+            best = sum(worth[score, query].max() for query in range(patients)) / patients
+            mine = sum(worth[score, query, taken[query]] for query in range(patients)) / patients
+            expected = 100 * (mine - worth[score].mean()) / (best - worth[score].mean()) if best else np.nan
+            assert family.of(arm)[1, 0, score] == pytest.approx(expected, nan_ok=True)
+    lines = list(zero.page([family, replace(family, name="simulated")]))
+    assert sum(line.startswith("| again |") for line in lines) == 2 * 5
+    assert len({line.count("|") for line in lines if line.startswith("| `match` | ")}) == 2
+    before = (run.folder / "zero.npz").stat().st_mtime_ns
+    np.testing.assert_array_equal(zero.judge(run, "copies").picks, judged.picks)
+    assert (run.folder / "zero.npz").stat().st_mtime_ns == before
+
+
+def test_the_default_is_what_the_committed_page_says():
+    """The policy of the largest mean over everything, whose lead over `neutral` leaves out 0."""
+    page = (FOLDER / "ZERO.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| (`\w+`(?: less `\w+`)?) \|.*\| (-?\d+) \[(-?\d+), (-?\d+)\] \|$", page, flags=re.MULTILINE
+    )
+    means = {name.strip("`"): int(value) for name, value, _, _ in rows[:4]}
+    default = Transition(None).zero
+    assert set(means) == set(policies.POLICIES)
+    assert max(means, key=lambda name: means[name]) == default
+    [low] = [int(low) for name, _, low, _ in rows if name == f"`{default}` less `neutral`"][:1]
+    assert low > 0

@@ -66,7 +66,7 @@ def test_the_bank_calibrates_by_leaving_whole_patients_out(bank, aggregate):
     usual = from_bank(selector).distances["findings"]
     part = bank.section("findings", "novelty")
     expected = [leave_patient_out(selector, row, "findings") for row in part.rows.tolist()]
-    expected += [0.5] * len(part.zero_rows)
+    expected += [0.0] * len(part.zero_rows)  # other patients have some too
     np.testing.assert_allclose(usual, np.sort(expected), atol=1e-6)
 
 
@@ -90,7 +90,7 @@ def test_the_asked_rate_is_held_on_like_queries(bank, queries, rate):
     patients = sorted({query.patient for query in queries})
     rng = np.random.default_rng(0)
     shares = []
-    for _ in range(60):
+    for _ in range(400):
         held = set(rng.permutation(patients)[: len(patients) // 2].tolist())
         ours = [s for q, s in zip(queries, selections, strict=True) if q.patient in held]
         theirs = [s for q, s in zip(queries, selections, strict=True) if q.patient not in held]

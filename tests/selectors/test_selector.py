@@ -12,6 +12,7 @@ from tabon import Query, Report, Selector, Transition, TransitionBank
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError
+from tabon.integrations.rewards import TransitionReward
 from tabon.method.selection import Note
 from tabon.method.sentence_sets import embed, sentence_set
 from tabon.text.records import query_from_record, transition_from_record
@@ -268,10 +269,10 @@ def test_a_section_that_the_prior_lacks_is_left_out(bank):
     assert Note("prior-lacks", "impression") in selection.flags
 
 
-def test_a_copy_of_the_prior_is_neutral_and_flagged(bank):
-    """No change has no direction: distance ½ a section under the default policy."""
+def test_a_copy_of_the_prior_is_a_change_of_the_bank_and_flagged(bank):
+    """The bank has transitions without change: under `match` a copy is at no distance from them."""
     selection = Selector(bank).select(CLEAR, [CLEAR, Report("New effusion.", "Effusion.")])
-    assert selection.total_distances[0] == 1.0
+    assert selection.total_distances[0] == 0.0
     assert {Note("no-change", "findings", 0), Note("no-change", "impression", 0)} <= set(selection.flags)
 
 
@@ -282,6 +283,17 @@ def test_each_zero_policy_reaches_the_total(bank, zero, total):
     assert len(bank.section("impression", "novelty").zero_rows) > 0
     selection = Selector(bank, zero=zero).select(CLEAR, [CLEAR])
     assert selection.total_distances == (total,)
+
+
+def test_each_selector_has_its_own_zero_policy(bank):
+    """`match` for the paper's method, `neutral` for two-sided and for rewards; others have none."""
+    assert "|zero:match|" in Selector(bank).signature
+    assert "|zero:match|" in Selector(bank, "transition:cost-ot/knn").signature
+    assert "|zero:neutral|" in Selector(bank, "two-sided").signature
+    assert "|zero:neutral|" in TransitionReward(bank).signature
+    assert all(
+        "|zero:" not in Selector(bank, name).signature for name in ("fused", "next-visit", "consensus")
+    )
 
 
 def test_a_section_that_the_bank_lacks_is_left_out():
@@ -357,7 +369,7 @@ def test_the_signature_tells_what_changes_a_selection(bank):
     assert signature.replace(bank.sha256[:12], "BANK") == (
         "distance:cost-ot|aggregate:knn10|encoder:hashing@none"
         "|splitter:tabon-sentences-1+sentencex-1.0.32|parser:tabon-report-1|sets:multiset"
-        "|zero:neutral|empty:prior-left-out,draft-worst|solver:pot-network-simplex|bank:BANK|tabon:0.1.0"
+        "|zero:match|empty:prior-left-out,draft-worst|solver:pot-network-simplex|bank:BANK|tabon:0.1.0"
     )
 
 

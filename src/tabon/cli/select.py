@@ -50,7 +50,8 @@ method_options = option_group(
     click.option("-k", "--neighbours", type=int, help="Neighbours of knn.  [default: 10]"),
     click.option(
         "--zero",
-        help=f"How a draft without change is scored: one of {', '.join(ZERO_POLICIES)}.  [default: neutral]",
+        help=f"How a draft without change is scored: one of {', '.join(ZERO_POLICIES)}.  "
+        "[default: match; neutral for two-sided]",
     ),
     click.option(
         "--history",

@@ -22,11 +22,15 @@ from tabon.evaluation.draft_scores import STATE, Measured, eligible, measure_sec
 from tabon.evaluation.inputs import NOTHING, Case, Part, Picks
 from tabon.evaluation.results import Number, Results
 from tabon.evaluation.statistics import bootstrap_weights, effective_number, interval, patient_rows
+from tabon.method.nearest import bank_neighbours
 from tabon.method.selection import WORST, SectionDistances, Selection
+from tabon.method.transitions import Transitions
 from tabon.metrics.protocol import Metric
 from tabon.selectors import Selector
 from tabon.selectors.abstention import RiskCoverage, risk_coverage
+from tabon.selectors.transition import Transition
 from tabon.text.records import Query
+from tabon.text.reports import SECTIONS, Section
 
 Array = NDArray[np.float64]
 CURVE_RESAMPLES = 1000
@@ -120,22 +124,41 @@ def picks_by_neighbours(
     selector: Selector, queries: Sequence[Query], counts: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
     """Yield, for each query, the pick under each number of neighbours."""
+    still = {k: unchanged_distances(selector, k) for k in counts}
     for query, selection in zip(queries, selector.select_many(queries), strict=True):
-        picks = {str(k): pick_with(selection, k) for k in counts}
+        picks = {str(k): pick_with(selection, k, still[k]) for k in counts}
         yield {"id": query.id, "selected": picks, "signature": selector.signature}
 
 
-def pick_with(selection: Selection, neighbours: int) -> int | None:
-    """Return the draft that kNN with fewer neighbours takes (eq. 10-12); None where nothing is chosen."""
+def unchanged_distances(selector: Selector, neighbours: int) -> dict[Section, float]:
+    """Return the distance of a draft without change in each section: that of its k nearest (eq. 10)."""
+    bank, scorer = selector.bank, selector.scorer
+    if not isinstance(scorer, Transition):
+        raise BadInputError(f"{scorer.name} has no k-curve: its distance is no mean over transitions")
+    still = Transitions(np.zeros((1, bank.table.vectors.shape[1]), dtype=np.float32), np.ones(1, dtype=bool))
+    parts = {section: bank.section(section, scorer.distance) for section in SECTIONS}
+    return {
+        section: float(bank_neighbours(still, part, neighbours, scorer.zero).distances.mean())
+        for section, part in parts.items()
+        if len(part) >= neighbours
+    }
+
+
+def pick_with(selection: Selection, neighbours: int, still: Mapping[Section, float]) -> int | None:
+    """Return the draft that kNN with fewer neighbours takes (eq. 10-12); None where nothing is chosen.
+
+    `still` is what a draft without change, which has no list of neighbours, is away.
+    """
     if selection.selected is None:
         return None
 
-    def distances(part: SectionDistances) -> NDArray[np.float64]:
-        near = (found[:neighbours] for found in part.nearest)
-        return np.array([np.mean([each.distance for each in few]) if few else WORST for few in near])
+    def distances(section: Section, part: SectionDistances) -> NDArray[np.float64]:
+        near = [[each.distance for each in found[:neighbours]] for found in part.nearest]
+        known = zip(near, part.compared, strict=True)
+        return np.array([np.mean(few or still[section]) if there else WORST for few, there in known])
 
-    totals = np.sum([distances(part) for part in selection.sections.values()], axis=0)
-    eligible = [any(part.nearest[j] for part in selection.sections.values()) for j in range(len(totals))]
+    totals = np.sum([distances(*each) for each in selection.sections.items()], axis=0)
+    eligible = np.any([part.compared for part in selection.sections.values()], axis=0)
     return int(np.where(eligible, totals, np.inf).argmin())
 
 

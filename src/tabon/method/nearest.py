@@ -6,8 +6,8 @@ which queries are asked together (docs/decisions/exact-search.md). Equal bank ro
 
 If a transition is zero the cosine of eq. 9 is 0/0, and a named policy decides:
 
-* `neutral` (default): cosine 0, so distance ½ to everything;
-* `match`: zero to zero is distance 0, zero to anything else ½;
+* `match`: zero to zero is distance 0 like any two equal transitions, zero to anything else ½;
+* `neutral`: cosine 0, so distance ½ to everything;
 * `farthest`: distance 1 to everything, on either side.
 """
 

@@ -54,7 +54,7 @@ class Selector:
             distance: the set distance of eq. 2-5; novelty if it is left out.
             aggregate: `min` or `knn` (eq. 10); min if it is left out.
             num_neighbours: the k of `knn`; 10 if it is left out.
-            zero: how a draft without change is scored; neutral if it is left out.
+            zero: how a draft without change is scored; match if it is left out (neutral for `two-sided`).
             history: the weight of each prior against the next newer one; 0 looks at the newest only.
             encoder: the one that built the bank; found by name if it is left out.
             store: embeddings on disk.

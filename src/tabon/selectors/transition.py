@@ -44,7 +44,7 @@ class Nearest:
     _: KW_ONLY
     aggregate: Aggregate = "min"
     num_neighbours: int = NUM_NEIGHBOURS
-    zero: ZeroPolicy = "neutral"
+    zero: ZeroPolicy
 
     needs_prior = True
     uses_prior = True
@@ -100,6 +100,8 @@ class Transition(Nearest):
     """The paper's method: prefers the draft whose change from the prior is near to changes in the bank."""
 
     distance: str = "novelty"
+    _: KW_ONLY
+    zero: ZeroPolicy = "match"
 
     def __post_init__(self) -> None:
         """Refuse settings that do not fit the bank."""
@@ -134,6 +136,9 @@ def load(bank: TransitionBank, variant: str) -> Transition:
 @dataclass(frozen=True)
 class TwoSided(Nearest):
     """Prefers the draft that adds and drops as drafts of the bank do; made by `load`."""
+
+    _: KW_ONLY
+    zero: ZeroPolicy = "neutral"
 
     @property
     def name(self) -> str:

@@ -23,7 +23,7 @@ from tabon.evaluation.controls.changes import (
     select_in_batches,
     whole_section,
 )
-from tabon.evaluation.curves import pick_with
+from tabon.evaluation.curves import pick_with, unchanged_distances
 from tabon.method.bank import TransitionBank
 from tabon.selectors import Scorer, Selector, load_scorer
 from tabon.text.records import Query
@@ -213,7 +213,8 @@ def with_other_neighbours(trial: Trial, _right: Picks) -> Iterator[Row | LeftOut
     )
     found = select_in_batches(selector, trial.queries)
     for count in counts:
-        chosen = [replace(selection, selected=pick_with(selection, count)) for selection in found]
+        still = unchanged_distances(selector, count)
+        chosen = [replace(selection, selected=pick_with(selection, count, still)) for selection in found]
         signature = f"{selector.signature}|control:neighbours-{count}"
         picks = Picks.of(trial.selector, trial.queries, chosen, signature)
         yield replace(trial.row("neighbours", f"knn, k = {count}", picks), x=count)

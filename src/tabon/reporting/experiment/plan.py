@@ -112,7 +112,7 @@ class SelectionPlan:
     distances: tuple[str, ...] = tuple(DISTANCES)
     aggregates: tuple[str, ...] = AGGREGATES
     neighbours: int = 10
-    zero: str = "neutral"
+    zero: str = "match"
     selectors: tuple[str, ...] = ()  # as `tabon select --selector` takes them
 
     def __post_init__(self) -> None:
