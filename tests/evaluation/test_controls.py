@@ -315,9 +315,14 @@ def test_a_whole_section_moves_as_one_vector(bank, training, queries):
                 continue
             for place, draft in enumerate(query.candidates):
                 own = move(query.prior, draft, section)
-                near = 1.0 if own is None else min((1 - own @ other) / 2 for other in moves[section])
+                near = 1.0 if own is None else min(half_cosine(own, other) for other in moves[section])
                 totals[place] += near
         assert totals[pick] == pytest.approx(totals.min(), abs=1e-6)
+
+
+def half_cosine(one, other):
+    """Eq. 9 of unit or zero vectors; no change is like no change."""
+    return (1 - one @ other) / 2 if one.any() or other.any() else 0.0
 
 
 def test_another_encoder_serves_bank_and_queries(bank, queries):

@@ -592,3 +592,22 @@ def test_the_default_is_what_the_committed_page_says():
     assert max(means, key=lambda name: means[name]) == default
     [low] = [int(low) for name, _, low, _ in rows if name == f"`{default}` less `neutral`"][:1]
     assert low > 0
+
+
+def test_both_pages_agree_about_the_paper():
+    """The best of the eight methods under `neutral` is in both pages of the same seeds."""
+    kinds_page, zero_page = (
+        (FOLDER / name).read_text(encoding="utf-8").splitlines() for name in ("KINDS.md", "ZERO.md")
+    )
+    best = {
+        row.split("|")[1].strip(): row.split("|")[7].strip()
+        for row in kinds_page
+        if re.match(r"\| \w+-(low|high)-\d+ \|", row) and row.count("|") == 9
+    }
+    assert len(best) == 26
+    for place, score in enumerate(zero.SCORES):
+        start = zero_page.index(f"## Every data set: Open-i, {score}")
+        rows = {row.split("|")[1].strip(): row.split("|")[2:10] for row in zero_page[start + 4 :][:28]}
+        for name, cells in best.items():
+            found = max(int(cell.split()[0]) for cell in rows[name])
+            assert found == int(cells.split(" / ")[place]), (name, score)
