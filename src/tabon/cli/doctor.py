@@ -33,6 +33,7 @@ from tabon.metrics import (
 )
 from tabon.metrics.models.bert import EXTRA, find_folder
 
+NLTK_METRICS = ("meteor", "split_meteor", "nltk_bleu", "stemmed_rouge")
 COMMANDS = ("pip", "hf", "rm")  # how a remedy begins that can be pasted into a shell
 
 
@@ -156,9 +157,11 @@ def _metric(name: str) -> Finding:
 
 def metric_files(name: str) -> object:
     """Return the folder with a metric's files, or raise for a missing package or file; nothing is read."""
-    if name in ("meteor", "split_meteor"):
+    if name in NLTK_METRICS:
         if find_spec("nltk") is None:
-            raise MissingExtraError("METEOR", "metrics")
+            raise MissingExtraError("METEOR" if "meteor" in name else "NLTK", "metrics")
+        if "meteor" not in name:
+            return "NLTK"
         return meteor.find_wordnet(nltk_folders())
     for package in ("torch", "transformers"):
         if find_spec(package) is None:

@@ -32,7 +32,7 @@ METRICS: Mapping[str, str] = MappingProxyType(
 # these need no file beside the installed packages
 WEIGHTLESS = (
     *("bleu", "rouge", "chrf", "labels", "temporal", "clinical"),
-    *("rexrank-bleu2", "nltk_bleu", "stemmed_rouge"),
+    "rexrank-bleu2",
 )
 
 
