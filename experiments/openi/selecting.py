@@ -176,7 +176,10 @@ def others_priors(queries: Sequence[Query], seed: int) -> list[Query]:
     tour = np.random.default_rng(seed).permutation(len(queries))
     giver = np.empty_like(tour)
     giver[tour] = np.roll(tour, 1)
-    return [replace(query, priors=queries[other].priors) for query, other in zip(queries, giver, strict=True)]
+    return [
+        replace(query, prior=queries[other].prior, earlier=queries[other].earlier)
+        for query, other in zip(queries, giver, strict=True)
+    ]
 
 
 def loadable(run: SeedRun, names: Sequence[str]) -> tuple[list[str], dict[str, str]]:

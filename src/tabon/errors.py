@@ -23,6 +23,8 @@ be in it, report text may not.
   - ServiceError                         the service refuses a request: a status and a sentence
     - GatewayError                       the same in the form of OpenAI's errors
       - UpstreamError                    a call to the upstream gave no draft
+
+NoPatientsWarning (UserWarning) is the one warning: a bank cannot keep its own patients away.
 """
 
 import json
@@ -42,6 +44,14 @@ OPENAI_TYPES: Final[Mapping[int, str]] = {
 
 class TabonError(Exception):
     """The root of all errors that tabon raises on purpose."""
+
+
+class NoPatientsWarning(UserWarning):
+    """A bank names no patients, so that it cannot notice a query of one whose reports are in it.
+
+    >>> import warnings
+    >>> warnings.simplefilter("ignore", NoPatientsWarning)  # where there are no patients to name
+    """
 
 
 class BadInputError(TabonError, ValueError):

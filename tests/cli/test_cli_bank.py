@@ -7,9 +7,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from commands import assert_refused, tabon
 from tabon import TransitionBank
+from tabon.cli import main
 from tabon.data.simulate import SimulationSettings, simulate_transitions
 
 TRANSITIONS = list(simulate_transitions(SimulationSettings(patients=30), "train"))
@@ -244,3 +246,16 @@ def test_the_installed_script_says_no_without_a_traceback(tmp_path):
 def test_version_is_the_installed_one():
     """`--version` prints the version of the distribution."""
     assert tabon("--version").stdout.strip().endswith(version("tabon"))
+
+
+def test_a_bank_without_patients_is_noted_in_one_line(tmp_path):
+    """When it is built and when it is used: one line on standard error, also if it is opened twice."""
+    bare = [{key: value for key, value in record.items() if key != "patient"} for record in TRANSITIONS[:5]]
+    source, bank = tmp_path / "t.jsonl", tmp_path / "b.tabon"
+    source.write_text("".join(json.dumps(record) + "\n" for record in bare), encoding="utf-8")
+    build = ["bank", "build", str(source), "--out", str(bank), "--encoder", "hashing", "--no-store"]
+    for command in (build, ["bank", "info", str(bank)]):
+        answer = CliRunner().invoke(main, command)
+        assert answer.exit_code == 0, answer.output
+        assert answer.stderr.count("note: the bank names no patients, so it cannot notice") == 1
+        assert "Warning" not in answer.stderr

@@ -13,7 +13,7 @@ from tabon.data.cohort.link import Rules
 from tabon.data.cohort.visits import DataSet, Excluded, Source
 from tabon.data.simulate import SimulationSettings
 from tabon.errors import BadInputError
-from tabon.text.records import read_queries, read_transitions
+from tabon.text.records import read_query_lines, read_transitions
 from visits import REPORTS, visit
 
 
@@ -191,7 +191,7 @@ def test_a_simulated_cohort_is_a_cohort(tmp_path):
     for path in files:
         assert (tmp_path / "a" / path).read_bytes() == (tmp_path / "b" / path).read_bytes()
     with (tmp_path / "a" / "test" / "queries.jsonl").open("rb") as file:
-        assert all(len(query.candidates) == 5 for query in read_queries(file))
+        assert all(len(query.candidates) == 5 for query in read_query_lines(file))
 
 
 def test_the_simulated_audit_counts_what_is_written(tmp_path):

@@ -21,7 +21,7 @@ from tiny_mpnet_folder import SENTENCES, tiny_mpnet
 
 MINILM_SETTINGS = "5e1717ea939f2e6e0c206203f5c8597095e9cde1b323961458db95b65057fd18"
 TRANSITION = Transition(
-    id="a", priors=(Report(findings="Clear lungs."),), current=Report(findings="New effusion.")
+    id="a", prior=Report(findings="Clear lungs."), current=Report(findings="New effusion.")
 )
 QUERY = {"id": "q", "prior": {"findings": "Clear lungs."}, "candidates": [{"findings": "New effusion."}]}
 

@@ -36,7 +36,7 @@ PAPER = Path(__file__).parents[3] / "shared" / "data" / "all-mpnet-base-v2-nowei
 ODD = ["肺野清晰。", "a\0b", "word " * 400, "<pad> lungs <mask> <pad> clear", "é", "?"]
 WORDS = ["no", "new", "small", "left", "pleural", "effusion", "or", "focal", "opacity", "cardiomegaly", "."]
 TRANSITION = Transition(
-    id="a", priors=(Report(findings="Clear lungs."),), current=Report(findings="New effusion.")
+    id="a", prior=Report(findings="Clear lungs."), current=Report(findings="New effusion.")
 )
 
 

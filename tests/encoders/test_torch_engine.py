@@ -285,7 +285,7 @@ def test_reduced_precision_is_measured_and_never_mixed(monkeypatch, minilm):
     assert 1e-6 < 1.0 - cosine.min() < float(error.rstrip(")")) < 1e-2
     report = Report(findings="Clear lungs.", impression="Normal.")
     other = Report(findings="New effusion.", impression="Effusion.")
-    bank = TransitionBank.build([Transition(id="a", priors=(report,), current=other)], encoder=reduced)
+    bank = TransitionBank.build([Transition(id="a", prior=report, current=other)], encoder=reduced)
     with pytest.raises(BankMismatchError, match="precision 'bfloat16"):
         Selector(bank, encoder="minilm")
     assert encoder_of(bank) == "minilm?precision=bfloat16"
@@ -301,7 +301,7 @@ def test_other_batches_are_no_reason_to_refuse(minilm):
     """A bank made on a GPU in float32 serves a processor: only last bits differ."""
     report = Report(findings="Clear lungs.", impression="Normal.")
     other = Report(findings="New effusion.", impression="Effusion.")
-    bank = TransitionBank.build([Transition(id="a", priors=(report,), current=other)], encoder=minilm)
+    bank = TransitionBank.build([Transition(id="a", prior=report, current=other)], encoder=minilm)
     bank.fingerprint = {**bank.fingerprint, "batching": "16384 tokens of one length, cuda"}
     assert Selector(bank, encoder=minilm, num_neighbours=1).select(report, [other]).selected == 0
 

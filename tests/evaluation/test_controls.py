@@ -125,7 +125,7 @@ def crowds(draw):
         Query(
             id=f"q{number}",
             patient=patient,
-            priors=() if number in empty else (Report(f"Prior {number}."),),
+            prior=() if number in empty else (Report(f"Prior {number}."),),
             candidates=(),
         )
         for number, patient in enumerate(patients)
@@ -183,10 +183,7 @@ def test_a_bank_of_its_own_parts_is_the_same_bank(bank):
 def test_the_other_section_is_what_a_bank_of_exchanged_reports_would_hold(bank, training):
     """Findings stand where impressions were."""
     exchanged = TransitionBank.build(
-        [
-            replace(one, priors=tuple(map(turned, one.priors)), current=turned(one.current))
-            for one in training
-        ],
+        [replace(one, prior=tuple(map(turned, one.priors)), current=turned(one.current)) for one in training],
         encoder="hashing",
     )
     made = other_sections(bank)
@@ -208,7 +205,7 @@ def test_smaller_banks_lie_within_larger_ones(bank, training, queries):
     assert [len(names) for names in patients] == [one.patients for one in sized]
     assert patients[-1] == bank.patients
     middle = sized[-3]
-    kept = [one for one in training if str(one.facts["patient"]) in middle.bank.patients]
+    kept = [one for one in training if one.patient in middle.bank.patients]
     assert [row["id"] for row in middle.bank.provenance] == [one.id for one in kept]
     built = Selector(TransitionBank.build(kept, encoder="hashing"))
     here = Selector(middle.bank)
@@ -217,7 +214,7 @@ def test_smaller_banks_lie_within_larger_ones(bank, training, queries):
 
 def test_transitions_without_patients_are_their_own(training):
     """A bank that names no patient is cut by transitions."""
-    bare = [replace(one, facts={}) for one in training[:8]]
+    bare = [replace(one, patient=None, facts={}) for one in training[:8]]
     sizes = [len(one.bank) for one in nested_banks(TransitionBank.build(bare, encoder="hashing"), seed=0)]
     assert sizes == [1, 2, 4, 8]
 
@@ -579,7 +576,7 @@ def test_default_selectors_that_cannot_be_loaded_are_named(cases, bank, monkeypa
 def test_patients_of_the_bank_are_not_chosen_for(cases, training):
     """Their picks are worth the random one, and the table counts them."""
     pairs = zip(training, cases.cases, strict=False)
-    taken = [replace(one, facts={"patient": case.query.patient}) for one, case in pairs]
+    taken = [replace(one, patient=case.query.patient) for one, case in pairs]
     own = TransitionBank.build(taken, encoder="hashing")
     plan = ControlSettings(selectors=(NOVELTY,), conditions=("section",), scores=("rouge-l-f",), resamples=5)
     results = run_controls([cases], own, plan)

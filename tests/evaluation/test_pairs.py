@@ -167,7 +167,7 @@ def planted(rng, gain, *, patients=80, repetitions=100, drafts=4):
     values = rng.uniform(size=(len(rows), drafts, repetitions))
     values[:, 1] = values[:, 0] + ahead
     cases = tuple(
-        Case(Query(id=str(row), priors=(), candidates=(Report(),) * drafts, patient=str(patient)), Report())
+        Case(Query(id=str(row), prior=None, candidates=(Report(),) * drafts, patient=str(patient)), Report())
         for row, patient in enumerate(rows)
     )
     scores = tuple(Score(f"repetition-{column}", mean_of(column)) for column in range(repetitions))

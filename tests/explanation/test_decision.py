@@ -30,7 +30,7 @@ def bank():
 def query(prior, *drafts):
     """Return a query of findings."""
     reports = tuple(Report(findings=draft) for draft in drafts)
-    return Query(id="q", priors=(Report(findings=prior),), candidates=reports)
+    return Query(id="q", prior=Report(findings=prior), candidates=reports)
 
 
 @pytest.mark.parametrize("name", UNFITTED)

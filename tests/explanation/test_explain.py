@@ -57,7 +57,7 @@ def query(prior, *drafts):
     """Return a query of findings."""
     return Query(
         id="q",
-        priors=() if prior is None else (Report(findings=prior),),
+        prior=() if prior is None else (Report(findings=prior),),
         candidates=tuple(Report(findings=draft) for draft in drafts),
     )
 
@@ -293,7 +293,7 @@ def test_one_draft_has_no_runner_up(bank):
 
 def test_the_newest_prior_is_the_one_beside_the_draft(bank):
     """Of several priors the last counts, as in selection."""
-    two = replace(query("Old lungs.", "Big heart."), priors=(Report("Old lungs."), Report("Clear lungs.")))
+    two = replace(query("Old lungs.", "Big heart."), prior=(Report("Old lungs."), Report("Clear lungs.")))
     assert explain(Selector(bank), two).sections["findings"].prior == ("Clear lungs.",)
 
 

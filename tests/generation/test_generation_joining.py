@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tabon.errors import BadInputError
 from tabon.generation.queries import JoinCounts, queries_from
-from tabon.text.records import read_queries
+from tabon.text.records import read_query_lines
 
 BOTH = "Findings: Clear.\nImpression: Normal."
 TRANSITIONS = [
@@ -72,7 +72,7 @@ def test_a_query_is_what_the_contract_says():
 def test_selection_reads_what_is_written():
     """The queries pass the reader of `tabon select`; model, prompt and shortfall travel along."""
     queries, _ = joined(draft("s0", 0), draft("s2", 0))
-    read = list(read_queries(json.dumps(query).encode() for query in queries))
+    read = list(read_query_lines(json.dumps(query).encode() for query in queries))
     assert [query.id for query in read] == ["s2", "s0", "s1"]
     assert [len(query.candidates) for query in read] == [1, 1, 0]
     assert read[0].candidates[0].impression == "Normal."

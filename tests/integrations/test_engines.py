@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 import engine_work
 from commands import tabon
 from engine_work import NotingEngine, notes
-from tabon import TransitionBank
+from tabon import Query, TransitionBank
 from tabon.cli import select as select_module
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
@@ -34,7 +34,14 @@ from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, EncoderError, EngineError, UnknownNameError
 from tabon.integrations.engines import open_engine, ray_engine, select_parts
 from tabon.integrations.engines.ray_engine import RayAddress, Refused
-from tabon.integrations.engines.selection_parts import PartsFolder, SelectionJob, likeness_of, open_parts
+from tabon.integrations.engines.selection_parts import (
+    Likeness,
+    PartsFolder,
+    SelectionJob,
+    SelectionOrder,
+    likeness_of,
+    open_parts,
+)
 from tabon.method.sentence_sets import embed
 from tabon.selectors.setup import Answered, SelectionSettings
 from tabon.text.records import transition_from_record
@@ -252,6 +259,14 @@ def test_parts_are_found_again_only_where_they_would_come_out_the_same(one_machi
     assert again == one_machine.selections
     original(parts, order_keys)
     assert not parts.folder.exists()
+
+
+def test_parts_of_other_reports_have_other_names():
+    """What is kept of a part is found by all of its queries, texts included."""
+    job = SelectionJob(Path("bank"), "sum", SelectionSettings())
+    order = SelectionOrder(job, Likeness("signature", "probe"))
+    named = [order.key([Query(id="q", prior="Clear.", candidates=[text])]) for text in ("Mass.", "Edema.")]
+    assert len(set(named)) == 2
 
 
 def test_two_runs_do_not_write_one_output(tmp_path):

@@ -68,7 +68,7 @@ def reread(queries):
     return [
         Query(
             id=query.id,
-            priors=query.priors,
+            prior=query.priors,
             candidates=tuple(parse_report(written(draft)) for draft in query.candidates),
         )
         for query in queries
@@ -229,7 +229,7 @@ def test_an_empty_prior_is_not_scored(nothing):
 def test_a_section_that_the_bank_lacks_does_not_count():
     """A bank of findings scores findings; a prior without any is skipped."""
     only = [
-        Transition(id=one.id, priors=(Report(findings=one.prior.findings),), current=one.current)
+        Transition(id=one.id, prior=Report(findings=one.prior.findings), current=one.current)
         for one in TRANSITIONS[:20]
     ]
     reward = TransitionReward(TransitionBank.build(only, encoder="hashing"))
@@ -323,8 +323,7 @@ def test_a_data_set_that_does_not_fit_is_an_error_without_text():
 def test_a_patient_of_the_bank_is_not_scored_unless_allowed():
     """Their own transitions would answer; 7 and "7" are one patient."""
     transitions = [
-        Transition(id=one.id, priors=one.priors, current=one.current, facts={"patient": "7"})
-        for one in TRANSITIONS[:20]
+        Transition(id=one.id, prior=one.priors, current=one.current, patient="7") for one in TRANSITIONS[:20]
     ]
     bank = TransitionBank.build(transitions, encoder="hashing")
     asked = {"completions": [DRAFT] * 3, "prior": [PRIOR] * 3, "patient": [7, 8, None]}

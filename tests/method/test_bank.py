@@ -1,12 +1,13 @@
 """Equation 7, and what a bank keeps, refuses and tells."""
 
+import warnings
 from dataclasses import asdict, fields, replace
 
 import numpy as np
 import pytest
 
 import as_printed
-from tabon import Report, Selector, Transition, TransitionBank
+from tabon import NoPatientsWarning, Report, Selector, Transition, TransitionBank
 from tabon.data.simulate import SimulationSettings, simulate_transitions
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError, BankMismatchError, EncoderError
@@ -78,7 +79,7 @@ def test_each_row_knows_where_it_came_from(bank):
     """Provenance has id, patient, dates and view, and no report text."""
     assert bank.provenance[0].keys() >= {"id", "patient", "prior_date", "current_date", "view"}
     assert not {"prior", "current"} & bank.provenance[0].keys()
-    assert bank.patients == {transition.facts["patient"] for transition in TRANSITIONS}
+    assert bank.patients == {transition.patient for transition in TRANSITIONS}
 
 
 def test_zero_shares_are_those_of_the_rows(bank):
@@ -92,7 +93,7 @@ def test_zero_shares_are_those_of_the_rows(bank):
 
 def test_transitions_without_a_section_are_left_out_of_its_bank():
     """A report without an impression adds nothing to the impression bank."""
-    kept = [Transition(id="t", priors=(Report("Clear.", "Normal."),), current=Report("New effusion.", ""))]
+    kept = [Transition(id="t", prior=Report("Clear.", "Normal."), current=Report("New effusion.", ""))]
     bank = TransitionBank.build(kept, encoder="hashing")
     assert len(bank.section("findings", "novelty")) == 1
     assert len(bank.section("impression", "novelty")) == 0
@@ -153,7 +154,31 @@ def test_what_makes_no_bank_is_refused(transitions, message):
 @pytest.mark.parametrize("asked", ["p", "P", "p ", "\uff50"])
 def test_the_guard_minds_neither_case_nor_blanks(known, asked):
     """A query of a patient in the bank gets no answer, however bank and query write the name."""
-    bank = TransitionBank.build([replace(TRANSITIONS[0], facts={"patient": known})], encoder="hashing")
+    bank = TransitionBank.build([replace(TRANSITIONS[0], patient=known)], encoder="hashing")
     report = TRANSITIONS[0].prior
-    query = Query(id="q", priors=(report,), candidates=(report,), patient=asked)
+    query = Query(id="q", prior=report, candidates=(report,), patient=asked)
     assert [one.abstained for one in Selector(bank).select_many([query])] == ["patient-in-bank"]
+
+
+def test_a_bank_without_patients_warns_once(tmp_path):
+    """Made or loaded, at the caller's line; with one patient, or searched in another way, it does not."""
+    bare = [replace(one, patient=None) for one in TRANSITIONS[:3]]
+    with pytest.warns(NoPatientsWarning, match="the bank names no patients") as caught:
+        bank = TransitionBank.build(bare, encoder="hashing")
+    assert [each.filename for each in caught] == [__file__]
+    bank.save(tmp_path / "bank.tabon")
+    with pytest.warns(NoPatientsWarning) as caught:
+        loaded = TransitionBank.load(tmp_path / "bank.tabon")
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loaded.with_search(loaded)
+        TransitionBank.build([*bare[:2], TRANSITIONS[2]], encoder="hashing")
+
+
+def test_transitions_without_an_id_are_numbered():
+    """They can be cited by their place, and beside others that have one."""
+    named = [replace(TRANSITIONS[0], id=""), TRANSITIONS[1], replace(TRANSITIONS[2], id="")]
+    bank = TransitionBank.build(named, encoder="hashing")
+    assert [row["id"] for row in bank.provenance] == ["1", TRANSITIONS[1].id, "3"]
+    assert repr(bank) == f"TransitionBank(transitions=3, patients={len(bank.patients)}, encoder='hashing')"

@@ -35,8 +35,10 @@ def many(count):
     """Yield transitions with few distinct sentences and some hundred bytes of facts each."""
     for number in range(count):
         report = Report(findings=TEXTS[number % 4], impression=TEXTS[(number // 4) % 3])
-        facts = {"patient": f"p{number // 2}", "note": f"{number:0400}"}
-        yield Transition(id=f"t{number}", priors=(Report(*TEXTS[:2]),), current=report, facts=facts)
+        whose, facts = f"p{number // 2}", {"note": f"{number:0400}"}
+        yield Transition(
+            id=f"t{number}", patient=whose, prior=Report(*TEXTS[:2]), current=report, facts=facts
+        )
 
 
 @pytest.mark.parametrize("rows", [1, 7, 8192])
@@ -174,9 +176,7 @@ WRITINGS = ["p1", "P1", " p1", "p1 ", "p1\n", "\uff501", "P\uff11"]
 @pytest.mark.parametrize("letters", [False, True], ids=["now", "format 3"])
 def test_a_patient_is_known_however_the_name_is_written(tmp_path, written, letters):
     """Case, width and blanks make no other patient, on either side, in banks of the format before too."""
-    bank = TransitionBank.build(
-        [replace(one, facts={**one.facts, "patient": written}) for one in TRANSITIONS[:3]], encoder="hashing"
-    )
+    bank = TransitionBank.build([replace(one, patient=written) for one in TRANSITIONS[:3]], encoder="hashing")
     facts = {"format": 4, "fingerprint": dict(bank.fingerprint), "zero_shares": dict(bank.zero_shares)}
     arrays = dict(bank_arrays(bank.table, bank.pairs, bank.provenance))
     if letters:  # as it was written then: hashes of the names by the letter
@@ -191,7 +191,7 @@ def test_a_patient_is_known_however_the_name_is_written(tmp_path, written, lette
 
 def test_numbers_and_strings_name_the_same_patient():
     """Patient 7 of a bank is patient "7" of a query."""
-    made = [replace(one, facts={"patient": 7}) for one in TRANSITIONS[:2]]
+    made = [replace(one, patient=7) for one in TRANSITIONS[:2]]
     assert "7" in TransitionBank.build(made, encoder="hashing").patients
 
 

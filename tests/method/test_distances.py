@@ -1,5 +1,7 @@
 """Equations 2-5: the forms over stacks against the loops that the paper prints."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -11,6 +13,7 @@ from tabon.errors import UnknownNameError
 from tabon.method import distances
 from tabon.method.distances import (
     DISTANCES,
+    DistanceName,
     cosine_cost,
     cost_ot,
     dir_hausdorff,
@@ -251,3 +254,8 @@ def test_a_product_that_threads_would_share_is_summed_in_a_fixed_order(stack, pr
     blas = 0.5 - 0.5 * (prior @ np.swapaxes(current, -1, -2)).astype(np.float64)
     assert (fixed != blas).any()  # so that the bits tell which one it was
     np.testing.assert_array_equal(cosine_cost(prior=prior, current=current), fixed if fixed_order else blas)
+
+
+def test_type_checkers_know_the_names():
+    """The literal type of `distance=` has the names of the table."""
+    assert get_args(DistanceName) == tuple(DISTANCES)

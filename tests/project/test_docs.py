@@ -250,7 +250,7 @@ def test_the_signature_in_readme_is_current():
         return dict(part.split(":", 1) for part in line.split("|"))
 
     shown = parts(re.search(r"^selector:fused.*$", (ROOT / "README.md").read_text(), flags=re.MULTILINE)[0])
-    move = tabon.Transition(id="t", priors=(tabon.Report("Clear.", ""),), current=tabon.Report("Fluid.", ""))
+    move = tabon.Transition(id="t", prior=tabon.Report("Clear.", ""), current=tabon.Report("Fluid.", ""))
     bank = tabon.TransitionBank.build([move], encoder="hashing")
     today = parts(tabon.Selector(bank, "fused").signature)
     assert list(shown) == list(today)

@@ -37,6 +37,7 @@ WITH_TORCH = {
 }  # TorchScript reads it; imported when an encoder is loaded
 MODULES = sorted({module.name for module in pkgutil.walk_packages(tabon.__path__, "tabon.")} - WITH_TORCH)
 PUBLIC = {
+    "NoPatientsWarning",
     "Query",
     "Report",
     "Selection",
@@ -46,6 +47,7 @@ PUBLIC = {
     "Transition",
     "TransitionBank",
     "__version__",
+    "explain",
     "load_encoder",
     "load_metric",
     "parse_report",
@@ -125,6 +127,19 @@ def test_the_public_names_are_these():
     assert set(tabon.__all__) == PUBLIC
     assert sorted(tabon.__all__) == list(tabon.__all__)
     assert all(hasattr(tabon, name) for name in tabon.__all__)
+    assert dir(tabon) == sorted(PUBLIC)
+    with pytest.raises(AttributeError, match="no attribute 'TransitionBanks'"):
+        tabon.TransitionBanks  # noqa: B018
+
+
+def test_importing_loads_no_name_before_it_is_asked_for():
+    """`import tabon` alone loads no numpy and no module of tabon; the command line loads no numpy either."""
+    code = (
+        "import sys, json, {}; "
+        "print(json.dumps([name for name in sys.modules if name.startswith(('tabon', 'numpy'))]))"
+    )
+    assert fresh(code.format("tabon")) == ["tabon"]
+    assert "numpy" not in fresh(code.format("tabon.cli"))
 
 
 def test_nothing_else_is_public():
@@ -132,9 +147,9 @@ def test_nothing_else_is_public():
     names = {
         name
         for name, value in vars(tabon).items()
-        if not name.startswith("_") and not inspect.ismodule(value) and name != "version"
+        if not name.startswith("_") and not inspect.ismodule(value)
     }
-    assert names == PUBLIC - {"__version__"}
+    assert names - {"version", "import_module", "TYPE_CHECKING", "Any"} <= PUBLIC
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC - {"__version__"}))
@@ -151,6 +166,7 @@ def test_every_error_is_drawn_in_the_tree():
     """Each error is a TabonError and, but for HTTP's, a builtin; all are in the drawing at the top."""
     classes = [value for value in vars(tabon.errors).values() if inspect.isclass(value)]
     errors = [value for value in classes if value.__module__ == "tabon.errors"]
+    errors.remove(tabon.NoPatientsWarning)
     for error in errors:
         assert issubclass(error, tabon.TabonError)
         assert f"{error.__name__} " in f"{tabon.errors.__doc__} " or error is tabon.TabonError

@@ -358,13 +358,12 @@ def test_a_plan_with_an_unknown_key_is_refused(tmp_path):
 def test_another_patients_prior_is_never_ones_own(count, seed):
     """Every query gets some other query's prior, each prior is given once, and only the prior changes."""
     queries = [
-        Query(id=str(n), priors=(Report(findings=str(n)),), candidates=(), patient=str(n))
-        for n in range(count)
+        Query(id=str(n), prior=Report(findings=str(n)), candidates=(), patient=str(n)) for n in range(count)
     ]
     changed = selecting.others_priors(queries, seed)
     assert all(new.prior != old.prior for new, old in zip(changed, queries, strict=True))
     assert {new.prior.findings for new in changed} == {old.id for old in queries}
-    assert [replace(new, priors=()) for new in changed] == [replace(old, priors=()) for old in queries]
+    assert [replace(new, prior=()) for new in changed] == [replace(old, prior=()) for old in queries]
     assert changed == selecting.others_priors(queries, seed)
 
 

@@ -147,9 +147,9 @@ def test_the_methods_hold_on_real_reports_with_the_real_encoder(real_reports, di
     """Open-i text with MiniLM: within 1e-5 of the loops."""
     reports, encoder = real_reports
     links = enumerate(pairwise(reports[:70]))
-    transitions = [Transition(id=str(i), priors=(a,), current=b) for i, (a, b) in links]
+    transitions = [Transition(id=str(i), prior=a, current=b) for i, (a, b) in links]
     queries = [
-        Query(id=str(i), priors=(reports[i],), candidates=tuple(reports[i + 1 : i + 6]))
+        Query(id=str(i), prior=reports[i], candidates=tuple(reports[i + 1 : i + 6]))
         for i in range(70, 124, 6)
     ]
     assert_as_printed(transitions, queries, encoder, distance)
@@ -208,7 +208,7 @@ def test_the_order_of_sentences_does_not_change_a_bit(bank, distance):
     for query in QUERIES[:10]:
         turned = Query(
             id=query.id,
-            priors=(shuffled_sentences(query.prior, rng),),
+            prior=shuffled_sentences(query.prior, rng),
             candidates=tuple(shuffled_sentences(draft, rng) for draft in query.candidates),
         )
         assert selector.select_many([turned]) == selector.select_many([query])
@@ -298,7 +298,7 @@ def test_each_selector_has_its_own_zero_policy(bank):
 
 def test_a_section_that_the_bank_lacks_is_left_out():
     """A bank without impressions judges findings alone, and says so."""
-    only = [Transition(id="t", priors=(Report("Clear.", ""),), current=Report("New effusion.", ""))]
+    only = [Transition(id="t", prior=Report("Clear.", ""), current=Report("New effusion.", ""))]
     selector = Selector(TransitionBank.build(only, encoder="hashing"))
     selection = selector.select(CLEAR, [Report("New effusion.", "Effusion.")])
     assert selection.selected == 0
@@ -312,7 +312,7 @@ def test_drafts_that_each_make_a_change_of_the_bank_are_tied(distance):
     changes = [(f"{topic} are old.", f"{topic} are new.") for topic in topics]
     reports = [[Report(findings=text) for text in pair] for pair in changes]
     made = [
-        Transition(id=str(number), priors=(prior,), current=current)
+        Transition(id=str(number), prior=prior, current=current)
         for number, (prior, current) in enumerate(reports)
     ]
     encoder = load_encoder(TopicEncoder())

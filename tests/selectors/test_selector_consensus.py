@@ -43,9 +43,9 @@ def chosen(bank, name, *queries):
     return Selector(bank, load_scorer(name, bank)).select_many(queries)
 
 
-def query(*drafts, priors=(CLEAR,), **known):
+def query(*drafts, prior=CLEAR, **known):
     """Return a query of these drafts."""
-    return Query(id="q", priors=priors, candidates=drafts, **known)
+    return Query(id="q", prior=prior, candidates=drafts, **known)
 
 
 def chamfer_as_loops(one, other):
@@ -100,7 +100,7 @@ def test_consensus_is_the_mean_over_the_other_drafts(bank, variant):
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_nearest_prior_is_the_distance_to_the_newest_prior(bank, variant):
     """Each draft is compared with the newest prior only, draft first."""
-    asked = [replace(one, priors=(EFFUSION, one.prior)) for one in QUERIES[:3]]
+    asked = [replace(one, prior=(EFFUSION, one.prior)) for one in QUERIES[:3]]
     for one, selection in zip(asked, chosen(bank, f"nearest-prior:{variant}", *asked), strict=True):
         for section, part in selection.sections.items():
             expected = [
@@ -141,13 +141,13 @@ def test_the_odd_one_out_loses():
     """Two drafts that agree beat one that does not, without any prior."""
     bank = TransitionBank.build(TRANSITIONS[:3], encoder="hashing")
     for variant in VARIANTS:
-        [selection] = chosen(bank, f"consensus:{variant}", query(EFFUSION, CLEAR, CLEAR, priors=()))
+        [selection] = chosen(bank, f"consensus:{variant}", query(EFFUSION, CLEAR, CLEAR, prior=()))
         assert (selection.selected, selection.tied) == (1, True)
 
 
 def test_a_draft_alone_has_nothing_to_disagree_with(bank):
     """Distance 0, chosen, and no agreement to speak of."""
-    [selection] = chosen(bank, "consensus", query(EFFUSION, priors=()))
+    [selection] = chosen(bank, "consensus", query(EFFUSION, prior=()))
     assert (selection.selected, selection.total_distances, selection.abstained) == (0, (0.0,), None)
     assert selection.sections["findings"].parts["agreement"] == (None,)
 
@@ -183,10 +183,10 @@ def test_missing_sections_are_not_others(bank):
 
 def test_only_the_prior_selector_needs_a_prior(bank):
     """Without a prior, consensus answers and nearest-prior says why it does not."""
-    asked = query(EFFUSION, CLEAR, priors=())
+    asked = query(EFFUSION, CLEAR, prior=())
     assert chosen(bank, "consensus", asked)[0].selected is not None
     assert chosen(bank, "nearest-prior", asked)[0].abstained == "empty-prior"
-    half = query(EFFUSION, CLEAR, priors=(Report("Clear lungs.", ""),))
+    half = query(EFFUSION, CLEAR, prior=Report("Clear lungs.", ""))
     assert set(chosen(bank, "nearest-prior", half)[0].sections) == {"findings"}
     assert set(chosen(bank, "consensus", half)[0].sections) == set(SECTIONS)
 
@@ -194,16 +194,16 @@ def test_only_the_prior_selector_needs_a_prior(bank):
 def test_old_priors_count_by_their_weight(bank):
     """With history ½ the distance is the weighted mean over priors, newest weight 1."""
     scorer = load_scorer("nearest-prior:chamfer", bank)
-    both = query(EFFUSION, CLEAR, priors=(EFFUSION, CLEAR))
+    both = query(EFFUSION, CLEAR, prior=(EFFUSION, CLEAR))
     [found] = Selector(bank, scorer, history=0.5).select_many([both])
-    parts = [chosen(bank, scorer.name, replace(both, priors=(prior,)))[0] for prior in both.priors]
+    parts = [chosen(bank, scorer.name, replace(both, prior=(prior,)))[0] for prior in both.priors]
     old, new = (np.array(part.sections["findings"].distances) for part in parts)
     np.testing.assert_allclose(found.sections["findings"].distances, (0.5 * old + new) / 1.5)
 
 
 def test_a_bank_without_the_section_is_no_hindrance():
     """Neither selector looks at the bank."""
-    only = [replace(TRANSITIONS[0], priors=(Report("Clear.", ""),), current=Report("New effusion.", ""))]
+    only = [replace(TRANSITIONS[0], prior=(Report("Clear.", ""),), current=Report("New effusion.", ""))]
     bank = TransitionBank.build(only, encoder="hashing")
     for name in ("consensus", "nearest-prior"):
         assert set(chosen(bank, name, query(EFFUSION, CLEAR))[0].sections) == set(SECTIONS)

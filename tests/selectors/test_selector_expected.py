@@ -89,8 +89,8 @@ def test_more_drafts_and_the_prior_make_an_observation_likelier(bank, queries):
     """A finding of most drafts and the prior puts drafts ahead; a prior that is not there says nothing."""
     ill = Report(findings="There is a large left pleural effusion.", impression="Left pleural effusion.")
     well = Report(findings="The lungs are clear.", impression="No acute disease.")
-    query = replace(queries[0], priors=(ill,), candidates=(ill, ill, well), draft_facts=())
-    batch = make_batch([query, replace(query, priors=()), replace(query, priors=(well,))], bank, ENCODER)
+    query = replace(queries[0], prior=(ill,), candidates=(ill, ill, well), draft_facts=())
+    batch = make_batch([query, replace(query, prior=()), replace(query, prior=(well,))], bank, ENCODER)
     for part in (ExpectedLabels(bank), ExpectedWords(bank)):
         by_prior, by_drafts = (found.reshape(3, 3) for found in part.distances(batch, "findings"))
         assert by_drafts[0].tolist() == by_drafts[1].tolist() == by_drafts[2].tolist()

@@ -310,7 +310,7 @@ def _gap(worth, picks):
 
 def test_without_a_prior_the_rest_decides(bank, queries):
     """No prior: parts that need one add nothing, and the pick is by agreement."""
-    query = replace(queries[0], priors=())
+    query = replace(queries[0], prior=())
     [selection] = selected(bank, [query])
     assert selection.abstained is None
     for part in selection.sections.values():
@@ -343,11 +343,11 @@ def test_drafts_that_are_all_empty_are_refused_and_one_without_a_section_is_behi
 
 def test_several_priors_are_weighed_by_recency(bank, queries):
     """The same prior twice changes nothing; an older one counts by its weight."""
-    twice = replace(queries[0], priors=queries[0].priors[-1:] * 2)
+    twice = replace(queries[0], prior=queries[0].priors[-1:] * 2)
     plain, same = selected(bank, [queries[0]]), selected(bank, [twice], history=0.5)
     np.testing.assert_allclose(same[0].total_distances, plain[0].total_distances, atol=1e-12)
-    other = replace(queries[0], priors=(queries[1].prior, queries[0].prior))
-    [old], [new] = selected(bank, [replace(other, priors=other.priors[:1])]), selected(bank, [queries[0]])
+    other = replace(queries[0], prior=(queries[1].prior, queries[0].prior))
+    [old], [new] = selected(bank, [replace(other, prior=other.priors[:1])]), selected(bank, [queries[0]])
     [both] = selected(bank, [other], history=0.5)
     expected = (np.array(new.total_distances) + 0.5 * np.array(old.total_distances)) / 1.5
     np.testing.assert_allclose(both.total_distances, expected, atol=1e-9)
@@ -469,9 +469,7 @@ def test_the_sides_of_a_change_are_the_papers_and_what_was_dropped(bank, queries
     norms = np.linalg.norm(seen, axis=2)
     assert np.all(np.isclose(norms, 1.0, atol=1e-5) | (norms < 1e-6))
     prior = Report(findings="Small effusion. Clear lungs. Old fracture.")
-    dropping = replace(
-        queries[0], priors=(prior,), candidates=(Report(findings="Clear lungs."),), draft_facts=()
-    )
+    dropping = replace(queries[0], prior=prior, candidates=(Report(findings="Clear lungs."),), draft_facts=())
     seen = sides(make_batch([dropping], bank, ENCODER), "findings").reshape(len(SIDES), -1)
     assert np.linalg.norm(seen[SIDES.index("novelty")]) == 0
     assert np.linalg.norm(seen[SIDES.index("dropped")]) == pytest.approx(1.0, abs=1e-5)
@@ -543,7 +541,7 @@ def test_studies_that_teach_nothing_or_are_in_the_bank_are_refused(bank, cases):
         replace(case, query=replace(case.query, candidates=case.query.candidates[:1], draft_facts=()))
         for case in cases
     ]
-    unknown = [replace(case, query=replace(case.query, priors=())) for case in cases]
+    unknown = [replace(case, query=replace(case.query, prior=())) for case in cases]
     for taught in (alone, unknown):
         with pytest.raises(BadInputError, match="teaches"):
             read_lesson("fused", bank, taught, targets, encoder=ENCODER).fit()

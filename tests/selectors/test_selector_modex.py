@@ -34,7 +34,7 @@ CLEAR, EFFUSION = Report("Clear lungs.", "Normal."), Report("New right effusion.
 @pytest.fixture(scope="module")
 def bank():
     """A bank of one transition, without impressions."""
-    only = Transition(id="t", priors=(Report("Clear.", ""),), current=Report("New effusion.", ""))
+    only = Transition(id="t", prior=Report("Clear.", ""), current=Report("New effusion.", ""))
     return TransitionBank.build([only], encoder="hashing")
 
 
@@ -43,9 +43,9 @@ def chosen(bank, *queries):
     return Selector(bank, load_scorer("modex", bank)).select_many(queries)
 
 
-def query(*drafts, priors=()):
+def query(*drafts, prior=()):
     """Return a query of these drafts."""
-    return Query(id="q", priors=priors, candidates=drafts)
+    return Query(id="q", prior=prior, candidates=drafts)
 
 
 def words_of(text):
@@ -183,8 +183,8 @@ def test_neither_batch_nor_prior_matters(bank):
     together = chosen(bank, *QUERIES)
     for asked, selection in zip(QUERIES, together, strict=True):
         assert chosen(bank, asked) == [selection]
-        [without] = chosen(bank, replace(asked, priors=()))
-        [older] = chosen(bank, replace(asked, priors=(EFFUSION, CLEAR)))
+        [without] = chosen(bank, replace(asked, prior=()))
+        [older] = chosen(bank, replace(asked, prior=(EFFUSION, CLEAR)))
         assert without.total_distances == older.total_distances == selection.total_distances
 
 

@@ -38,9 +38,9 @@ def chosen(bank, name, *queries):
     return Selector(bank, load_scorer(name, bank)).select_many(queries)
 
 
-def query(*drafts, priors=(CLEAR,)):
+def query(*drafts, prior=CLEAR):
     """Return a query of these drafts."""
-    return Query(id="q", priors=priors, candidates=drafts)
+    return Query(id="q", prior=prior, candidates=drafts)
 
 
 @cache
@@ -119,7 +119,7 @@ def test_neither_batch_nor_order_changes_a_bit(bank, variant):
 
 def small_bank(*pairs):
     """A bank of (prior, current) reports."""
-    rows = [Transition(id=f"t{i}", priors=(a,), current=b) for i, (a, b) in enumerate(pairs)]
+    rows = [Transition(id=f"t{i}", prior=a, current=b) for i, (a, b) in enumerate(pairs)]
     return TransitionBank.build(rows, encoder="hashing")
 
 
@@ -162,11 +162,11 @@ def test_a_bank_without_the_section_leaves_it_out():
 
 def test_edge_cases(bank):
     """No prior, half a prior, old priors, one draft, copies, empty drafts, a missing section."""
-    assert chosen(bank, "next-visit", query(CLEAR, priors=()))[0].abstained == "empty-prior"
-    half = query(CLEAR, EFFUSION, priors=(Report("Clear lungs.", ""),))
+    assert chosen(bank, "next-visit", query(CLEAR, prior=()))[0].abstained == "empty-prior"
+    half = query(CLEAR, EFFUSION, prior=Report("Clear lungs.", ""))
     assert set(chosen(bank, "next-visit", half)[0].sections) == {"findings"}
     [newest] = chosen(bank, "next-visit", query(CLEAR, EFFUSION))
-    [several] = chosen(bank, "next-visit", query(CLEAR, EFFUSION, priors=(EFFUSION, CLEAR)))
+    [several] = chosen(bank, "next-visit", query(CLEAR, EFFUSION, prior=(EFFUSION, CLEAR)))
     assert several.total_distances == newest.total_distances
     assert chosen(bank, "next-visit", query(EFFUSION))[0].selected == 0
     [copies] = chosen(bank, "next-visit", query(EFFUSION, EFFUSION))

@@ -15,7 +15,7 @@ NAMES = ("longest", "shortest", "first", "random:7")
 @pytest.fixture(scope="module")
 def bank():
     """A bank of one transition, without impressions: these rules do not look at it."""
-    only = Transition(id="t", priors=(Report("Clear.", ""),), current=Report("New effusion.", ""))
+    only = Transition(id="t", prior=Report("Clear.", ""), current=Report("New effusion.", ""))
     return TransitionBank.build([only], encoder="hashing")
 
 
@@ -24,9 +24,9 @@ def chosen(bank, name, *queries):
     return Selector(bank, load_scorer(name, bank)).select_many(queries)
 
 
-def query(*drafts, facts=(), name="q", priors=()):
+def query(*drafts, facts=(), name="q", prior=()):
     """Return a query of these drafts."""
-    return Query(id=name, priors=priors, candidates=drafts, draft_facts=facts)
+    return Query(id=name, prior=prior, candidates=drafts, draft_facts=facts)
 
 
 def test_length_is_counted_in_words(bank):
@@ -58,7 +58,7 @@ def test_chance_goes_by_seed_and_query_alone(bank):
     asked = [query(CLEAR, EFFUSION, CLEAR, name=f"q{i}") for i in range(8)]
     together = chosen(bank, "random:7", *asked)
     assert [chosen(bank, "random:7", one)[0] for one in asked] == together
-    assert chosen(bank, "random:7", replace(asked[0], priors=(CLEAR, EFFUSION)))[0] == together[0]
+    assert chosen(bank, "random:7", replace(asked[0], prior=(CLEAR, EFFUSION)))[0] == together[0]
     assert len({one.total_distances for one in together}) == len(asked)
     assert chosen(bank, "random:8", *asked)[0].total_distances != together[0].total_distances
     assert chosen(bank, "random", asked[0])[0] == chosen(bank, "random:0", asked[0])[0]
@@ -119,7 +119,7 @@ def test_edge_cases(bank, name):
     assert bad.selected == 1
     assert chosen(bank, name, query(Report()))[0].abstained == "all-drafts-empty"
     assert chosen(bank, name, query())[0].abstained == "no-drafts"
-    asked = [query(CLEAR, EFFUSION), query(EFFUSION, CLEAR, EFFUSION, priors=(CLEAR, CLEAR))]
+    asked = [query(CLEAR, EFFUSION), query(EFFUSION, CLEAR, EFFUSION, prior=(CLEAR, CLEAR))]
     assert [chosen(bank, name, one)[0] for one in asked] == chosen(bank, name, *asked)
 
 

@@ -71,14 +71,14 @@ def small_bank(*currents):
     """A bank with these current reports, under the hashing encoder."""
     pairs = enumerate(currents)
     return TransitionBank.build(
-        [Transition(id=f"t{row}", priors=(CLEAR,), current=current) for row, current in pairs],
+        [Transition(id=f"t{row}", prior=CLEAR, current=current) for row, current in pairs],
         encoder="hashing",
     )
 
 
-def pick(bank, name, *drafts, priors=()):
+def pick(bank, name, *drafts, prior=()):
     """What one query is answered."""
-    [selection] = chooser(bank, name).select_many([Query(id="q", priors=priors, candidates=drafts)])
+    [selection] = chooser(bank, name).select_many([Query(id="q", prior=prior, candidates=drafts)])
     return selection
 
 
@@ -86,7 +86,7 @@ def loop(bank, encoder, distance, draft, section):
     """Measure a draft's section against every current report of the bank: (distance, id), nearest first."""
     rows = {text: bank.table.vectors[row] for row, text in enumerate(bank.table.sentences)}
     texts = [text for text in split_sentences(draft.section(section)) if text not in rows]
-    table = make_batch([Query(id="q", priors=(), candidates=(draft,))], bank, encoder).table
+    table = make_batch([Query(id="q", prior=(), candidates=(draft,))], bank, encoder).table
     rows |= {text: table.vectors[table.sentences.index(text)] for text in texts}
     asked = [rows[text] for text in split_sentences(draft.section(section))]
     found = []
@@ -233,8 +233,8 @@ def test_the_training_reports_are_the_current_ones():
     assert near[0].distance > 0.0
     other = TransitionBank.build(
         [
-            Transition(id="a", priors=(EDEMA,), current=EDEMA),
-            Transition(id="b", priors=(EDEMA,), current=CLEAR),
+            Transition(id="a", prior=EDEMA, current=EDEMA),
+            Transition(id="b", prior=EDEMA, current=CLEAR),
         ],
         encoder="hashing",
     )
@@ -247,7 +247,7 @@ def test_priors_are_not_looked_at(name):
     """No prior, one or several: the same answer without a flag."""
     bank = small_bank(CLEAR, EDEMA)
     drafts = (Report(findings="Edema is worse."), EDEMA)
-    answers = [pick(bank, name, *drafts, priors=priors) for priors in ((), (CLEAR,), (EDEMA, CLEAR))]
+    answers = [pick(bank, name, *drafts, prior=priors) for priors in ((), (CLEAR,), (EDEMA, CLEAR))]
     assert answers[0] == answers[1] == answers[2]
     assert answers[0].selected == 1
     assert not any(flag.kind.startswith("prior") for flag in answers[0].flags)

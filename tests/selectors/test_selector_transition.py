@@ -41,26 +41,26 @@ def chosen(bank, name, *queries):
     return Selector(bank, load_scorer(name, bank)).select_many(queries)
 
 
-def query(*drafts, priors=(CLEAR,)):
+def query(*drafts, prior=CLEAR):
     """Return a query of these drafts."""
-    return Query(id="q", priors=priors, candidates=drafts)
+    return Query(id="q", prior=prior, candidates=drafts)
 
 
 def small_bank(*pairs):
     """A bank of (prior, current) reports."""
-    rows = [Transition(id=f"t{i}", priors=(a,), current=b) for i, (a, b) in enumerate(pairs)]
+    rows = [Transition(id=f"t{i}", prior=a, current=b) for i, (a, b) in enumerate(pairs)]
     return TransitionBank.build(rows, encoder="hashing")
 
 
 HARD = [
     query(EFFUSION, CLEAR, Report(), Report("", "Normal.")),
-    query(EFFUSION, CLEAR, priors=(Report("Clear lungs.", ""),)),
+    query(EFFUSION, CLEAR, prior=Report("Clear lungs.", "")),
     query(CLEAR, CLEAR),
-    query(CLEAR, priors=(EFFUSION, CLEAR)),
-    query(CLEAR, priors=()),
+    query(CLEAR, prior=(EFFUSION, CLEAR)),
+    query(CLEAR, prior=()),
     query(Report()),
     query(),
-    query(Report("", "Normal."), priors=(Report("Clear lungs.", ""),)),
+    query(Report("", "Normal."), prior=Report("Clear lungs.", "")),
 ]
 
 
@@ -146,9 +146,9 @@ def test_a_dropped_finding_is_seen():
     dropped, kept = Report("Heart is large. Clear left lung.", ""), prior
     added = Report("Heart is large. New mass. Right pleural effusion. Clear left lung.", "")
     bank = small_bank((prior, added), (Report("Lines. Right pleural effusion.", ""), Report("Lines.", "")))
-    [novelty] = chosen(bank, "transition:novelty/min", query(dropped, kept, priors=(prior,)))
+    [novelty] = chosen(bank, "transition:novelty/min", query(dropped, kept, prior=prior))
     assert novelty.total_distances == (0.0, 0.0)  # as the bank's drop, which has no novelty either
-    [two_sided] = chosen(bank, "two-sided:min", query(dropped, kept, priors=(prior,)))
+    [two_sided] = chosen(bank, "two-sided:min", query(dropped, kept, prior=prior))
     findings = two_sided.sections["findings"]
     assert findings.distances[1] == 0.5
     assert findings.distances[0] < 0.4
@@ -166,8 +166,8 @@ def test_dropping_another_sentence_is_another_change():
         Report("Right pleural effusion. Heart is large.", ""),
     )
     bank = small_bank((Report("Lines. Right pleural effusion.", ""), Report("Lines.", "")))
-    assert chosen(bank, "transition", query(*drafts, priors=(prior,)))[0].tied
-    [two_sided] = chosen(bank, "two-sided", query(*drafts, priors=(prior,)))
+    assert chosen(bank, "transition", query(*drafts, prior=prior))[0].tied
+    [two_sided] = chosen(bank, "two-sided", query(*drafts, prior=prior))
     assert (two_sided.selected, two_sided.tied) == (0, False)
 
 

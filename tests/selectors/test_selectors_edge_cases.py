@@ -81,19 +81,19 @@ def test_an_ordinary_query_is_answered_alike_alone_and_in_company(name):
 @pytest.mark.parametrize("name", WITH_PRIOR)
 def test_selectors_that_need_a_prior_say_so(name):
     """Without a prior they choose nothing and name the reason."""
-    assert chosen(name, replace(query(), priors=())).abstained == "empty-prior"
+    assert chosen(name, replace(query(), prior=())).abstained == "empty-prior"
 
 
 @pytest.mark.parametrize("name", WITHOUT_PRIOR)
 def test_the_others_do_without_a_prior(name):
     """Without a prior they choose all the same."""
-    assert chosen(name, replace(query(), priors=())).selected is not None
+    assert chosen(name, replace(query(), prior=())).selected is not None
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_old_priors_count_only_when_asked_for(name):
     """The newest prior decides unless a history is given; then old ones are weighed in."""
-    older = replace(query(), priors=(Report("Large effusion.", "Effusion."), *query().priors))
+    older = replace(query(), prior=(Report("Large effusion.", "Effusion."), *query().priors))
     assert chosen(name, older).total_distances == chosen(name, query()).total_distances
     if load_scorer(name, bank()).uses_prior:
         assert chosen(name, older, history=0.5).selected is not None

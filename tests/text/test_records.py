@@ -13,7 +13,7 @@ from tabon.text.records import (
     MAX_LEVELS,
     BadLine,
     query_from_record,
-    read_queries,
+    read_query_lines,
     read_transitions,
     transition_from_record,
 )
@@ -33,7 +33,7 @@ records = st.dictionaries(keys, json_values, max_size=7)
 
 def one(record):
     """Read one object as a line of a queries file."""
-    [line] = read_queries([json.dumps(record).encode()])
+    [line] = read_query_lines([json.dumps(record).encode()])
     return line
 
 
@@ -144,7 +144,9 @@ def test_a_transition_needs_a_prior():
 def test_nan_is_not_json():
     """NaN and infinity would make the output unreadable for others, so they are refused on the way in."""
     for number in ("NaN", "-Infinity", "1e999"):
-        [line] = read_queries(json.dumps(QUERY).replace('"q"', f'"q", "x": [{number}]').encode().splitlines())
+        [line] = read_query_lines(
+            json.dumps(QUERY).replace('"q"', f'"q", "x": [{number}]').encode().splitlines()
+        )
         assert line == BadLine(1, "holds NaN or infinity, which JSON cannot say; write null instead", "q")
 
 
@@ -152,7 +154,7 @@ def test_nan_is_not_json():
 def test_deep_nesting_is_kept_or_refused_never_a_crash(levels):
     """What is kept can be written again; what is deeper is refused, whatever the depth."""
     line = json.dumps(QUERY)[:-1] + ', "x": ' + "[" * levels + "]" * levels + "}"
-    [read] = read_queries([line.encode()])
+    [read] = read_query_lines([line.encode()])
     if levels == MAX_LEVELS:
         assert json.loads(json.dumps(read.facts)) == read.facts
     else:
@@ -161,7 +163,7 @@ def test_deep_nesting_is_kept_or_refused_never_a_crash(levels):
 
 def test_a_number_of_thousands_of_digits_is_refused():
     """Python does not read such numbers; the message says what to do."""
-    [line] = read_queries([b'{"id": ' + b"9" * 5000 + b"}"])
+    [line] = read_query_lines([b'{"id": ' + b"9" * 5000 + b"}"])
     assert line == BadLine(1, "a number has too many digits; write it as a string")
 
 
@@ -186,7 +188,7 @@ def test_a_line_that_is_no_object_is_named_by_its_number(line, message):
     with pytest.raises(BadInputError, match=f"^t.jsonl line 4: {re.escape(message)}.*; "):
         list(read_transitions(lines, name="t.jsonl"))
     lines[1] = json.dumps(QUERY).encode()
-    good, bad = read_queries(lines)
+    good, bad = read_query_lines(lines)
     assert isinstance(good, Query)
     assert bad.number == 4
     assert bad.message.startswith(message)
@@ -197,14 +199,14 @@ def test_a_bad_line_does_not_stop_the_others_and_keeps_its_id():
     lines = [
         json.dumps(record).encode() for record in (QUERY, {**QUERY, "candidates": 3}, {**QUERY, "id": 8})
     ]
-    first, second, third = read_queries(lines)
+    first, second, third = read_query_lines(lines)
     assert (first.id, second.id, third.id) == ("q", "q", "8")
     assert isinstance(second, BadLine)
 
 
 def test_an_id_that_occurs_again_is_refused():
     """Answers are found by their id, so a second query of the same id is not answered."""
-    first, again, other = read_queries(json.dumps({**QUERY, "id": i}).encode() for i in (7, "7", 8))
+    first, again, other = read_query_lines(json.dumps({**QUERY, "id": i}).encode() for i in (7, "7", 8))
     assert isinstance(first, Query)
     assert (again.number, again.id) == (2, "7")
     assert "give each query its own id" in again.message
@@ -218,7 +220,7 @@ def test_an_id_that_occurs_again_is_refused():
 )
 def test_any_line_is_a_query_a_bad_line_or_blank(line):
     """Whatever the bytes, nothing but these comes out, and nothing is raised."""
-    assert all(isinstance(item, Query | BadLine) for item in read_queries([line]))
+    assert all(isinstance(item, Query | BadLine) for item in read_query_lines([line]))
 
 
 @given(records)

@@ -1,10 +1,17 @@
 """The `tabon` command: its commands by task, each imported when it is run."""
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
+from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import click
+
+from tabon.errors import NoPatientsWarning
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,11 @@ class LazyGroup(click.Group):
         found: click.Command = getattr(import_module(f"tabon.cli.{module}"), attribute)
         return found
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; what Python would print as a warning is a line for people."""
+        with warnings_as_lines():
+            return super().invoke(ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands of each task."""
         for task in dict.fromkeys(entry.task for entry in COMMANDS.values()):
@@ -69,6 +81,25 @@ class LazyGroup(click.Group):
                 formatter.write_dl(
                     [(f"{name:<9}", entry.help) for name, entry in COMMANDS.items() if entry.task == task]
                 )
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Write each warning of tabon's own once, as one line on standard error."""
+    said: set[str] = set()
+    with catch_warnings():
+        simplefilter("always", NoPatientsWarning)
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:  # noqa: ANN401
+            if not issubclass(category, NoPatientsWarning):
+                usual(message, category, *place, **more)
+            elif str(message) not in said:
+                said.add(str(message))
+                click.echo(f"note: {message}", err=True)
+
+        warnings.showwarning = show
+        yield
 
 
 @click.group(cls=LazyGroup, epilog="Research use only. Not a medical device.")

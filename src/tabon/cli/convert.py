@@ -15,7 +15,7 @@ from tabon.data.formats import DISCLAIMER, MAX_FILE, Received, patient_of, read_
 from tabon.data.formats.rexrank import Studies, parse_studies, study_record, submission
 from tabon.errors import BadInputError
 from tabon.evaluation.inputs import NOTHING, Case, check_picks, read_picks
-from tabon.text.records import Query, query_from_record, read_queries, reference_of, whole_query
+from tabon.text.records import Query, query_from_record, read_query_lines, reference_of, whole_query
 from tabon.text.reports import Report
 
 TARGETS = ("fhir-r4", "fhir-r5", "dicom-sr")
@@ -136,7 +136,7 @@ def rexrank(queries: IO[bytes], selections: IO[bytes], studies: Path | None, out
     read. Studies without a pick are left out and counted.
     """
     name = name_of(queries)
-    asked = [whole_query(found, name=name) for found in read_queries(queries)]
+    asked = [whole_query(found, name=name) for found in read_query_lines(queries)]
     picks = read_picks(selections, name=name_of(selections))
     check_picks(picks, [Case(found, Report()) for found in asked], name=name_of(selections))
     index = {found.id: picks.chosen.get(found.id, NOTHING) for found in asked}
@@ -160,7 +160,7 @@ def in_order(received: list[Received]) -> list[Received]:
 def find_query(stream: IO[bytes], identity: str) -> Query:
     """Return the query of this id."""
     name = name_of(stream)
-    for found in read_queries(stream):
+    for found in read_query_lines(stream):
         if found.id == identity:
             return whole_query(found, name=name)
     raise BadInputError(f"{name} has no query {identity!r}; give the id of one")

@@ -44,7 +44,7 @@ from tabon.service.explorer.studies import (
 )
 from tabon.service.explorer.studies import NEIGHBOURS as NEIGHBOURS_ON_A_PAGE
 from tabon.service.parsing import NOTICE
-from tabon.text.records import BadLine, Query, read_queries, whole_query
+from tabon.text.records import BadLine, Query, read_query_lines, whole_query
 
 ON_A_TERMINAL, ON_A_PAGE = 5, 100  # queries that are explained if none is named
 
@@ -87,7 +87,7 @@ def explain(  # noqa: PLR0913  # each is an option
     changes in the bank as text, and the distances of all drafts. Prints text,
     which holds report text, to standard output.
     """
-    found = _asked_for(list(read_queries(queries)), ids, name_of(queries))
+    found = _asked_for(list(read_query_lines(queries)), ids, name_of(queries))
     shown = found if ids or (as_json and html is None) else found[: ON_A_PAGE if html else ON_A_TERMINAL]
     loaded = TransitionBank.load(bank)
     if html is not None:
@@ -139,7 +139,7 @@ def flags_command(queries: IO[bytes], selections: Path | None) -> None:
     picks = None if selections is None else read_named_picks(str(selections))
     chosen = None if picks is None else picks.chosen
     count = answered = 0
-    for line in read_queries(queries):
+    for line in read_query_lines(queries):
         query = whole_query(line, name=name_of(queries))
         count += 1
         answered += chosen is not None and query.id in chosen
@@ -252,7 +252,7 @@ def report(  # each is an option
 
 def first_queries(lines: IO[bytes], most: int) -> tuple[list[Query], bool]:
     """Return the first queries of a file, and whether there are more; a bad line is an error."""
-    found = [whole_query(query, name=name_of(lines)) for query in islice(read_queries(lines), most + 1)]
+    found = [whole_query(query, name=name_of(lines)) for query in islice(read_query_lines(lines), most + 1)]
     check_count(len(found[:most]))
     return found[:most], len(found) > most
 

@@ -33,7 +33,7 @@ from tabon.selectors import SELECTORS
 from tabon.selectors.abstention import Calibration, read_calibration
 from tabon.selectors.scorer import PAPER, AnySelector
 from tabon.selectors.setup import SelectionSettings, answer, in_batches, make_selector, may_abstain
-from tabon.text.records import read_queries
+from tabon.text.records import read_query_lines
 
 QUERIES_AT_ONCE = 256
 
@@ -144,7 +144,7 @@ def _show_count(count: int) -> None:
 def write_selections(selector: AnySelector, lines: Iterable[bytes], out: IO[bytes]) -> int:
     """Answer queries in batches and return how many could not be answered."""
     failures = count = 0
-    for batch in in_batches(read_queries(lines), QUERIES_AT_ONCE):
+    for batch in in_batches(read_query_lines(lines), QUERIES_AT_ONCE):
         answered = answer(selector, batch)
         for complaint in answered.complaints:
             click.echo(complaint, err=True)

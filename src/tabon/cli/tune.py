@@ -25,7 +25,7 @@ from tabon.selectors.abstention import from_queries, write_calibration
 from tabon.selectors.selector import bank_encoder
 from tabon.selectors.setup import SelectionSettings, make_selector
 from tabon.selectors.weights import write_weights
-from tabon.text.records import read_queries, whole_query
+from tabon.text.records import read_query_lines, whole_query
 
 
 @click.command()
@@ -46,7 +46,7 @@ def calibrate(queries: IO[bytes], bank: Path, out: Path, settings: SelectionSett
     of similar cases: the least plausible.
     """
     selector = make_selector(TransitionBank.load(bank), settings)
-    asked = [whole_query(query, name=name_of(queries)) for query in read_queries(queries)]
+    asked = [whole_query(query, name=name_of(queries)) for query in read_query_lines(queries)]
     calibration = from_queries(selector.select_many(asked))
     write_calibration(out, calibration)
     counts = ", ".join(f"{len(values)} with {kind}" for kind, values in calibration.distances.items())

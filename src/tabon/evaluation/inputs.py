@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tabon.errors import BadInputError
 from tabon.evaluation.results import REFERENCES
 from tabon.method.selection import Selection
-from tabon.text.records import Query, read_queries, reference_of, whole_query
+from tabon.text.records import Query, read_query_lines, reference_of, whole_query
 from tabon.text.reports import SECTIONS, Report, Section
 
 Part = Section | Literal["report"]  # a section, or the whole report
@@ -78,7 +78,7 @@ def read_cases(lines: Iterable[bytes], *, name: str) -> Cases:
             digest.update(line)
             yield line
 
-    queries = [whole_query(query, name=name) for query in read_queries(hashed())]
+    queries = [whole_query(query, name=name) for query in read_query_lines(hashed())]
     try:
         cases = tuple(
             Case(query, reference_of(query) or Report())

@@ -138,7 +138,7 @@ class Examples:
                 self._state = _state(stream)
                 for start, transition in _training_lines(stream, name=str(path)):
                     starts.append(start)
-                    patients.append(_patient_hash(transition.facts["patient"]))
+                    patients.append(_patient_hash(transition.patient))
         except OSError as error:
             raise BadInputError(f"{path} cannot be read ({error.strerror}); check it") from None
         self._starts, self._patients = np.array(starts, np.uint64), np.array(patients, np.uint64)
@@ -204,7 +204,7 @@ def _training_lines(stream: IO[bytes], *, name: str) -> Iterator[tuple[int, Tran
                 f"{name} holds {transition.id!r} of another split than train; "
                 "examples come from the training split alone"
             )
-        if transition.facts.get("patient") is None:
+        if transition.patient is None:
             raise BadInputError(f"{name} holds {transition.id!r} without a patient; add whose report it is")
         if transition.current.findings and transition.current.impression:
             yield start, transition

@@ -17,6 +17,7 @@ from tabon.encoders import Encoder, SentenceEncoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
+from tabon.method.distances import DistanceName
 from tabon.method.nearest import Aggregate, ZeroPolicy
 from tabon.method.selection import WORST
 from tabon.method.sentence_sets import Ids
@@ -157,7 +158,7 @@ class TransitionReward(_Reward):
         self,
         bank: TransitionBank | str | Path,
         *,
-        distance: str = "novelty",
+        distance: DistanceName = "novelty",
         aggregate: Aggregate = "min",
         num_neighbours: int = 10,
         zero: ZeroPolicy = "neutral",
@@ -229,7 +230,7 @@ class TransitionReward(_Reward):
         order = np.concatenate([np.asarray(group, dtype=np.int64) for group in rows.values()])
         batch = self.selector.batch(
             [
-                Query(id=str(number), priors=(prior,), candidates=tuple(drafts[row] for row in group))
+                Query(id=str(number), prior=prior, candidates=tuple(drafts[row] for row in group))
                 for number, (prior, group) in enumerate(rows.items())
             ]
         )
@@ -291,7 +292,7 @@ class GroupReward(_Reward):
         queries = [
             Query(
                 id="",
-                priors=asked[rows[0]].priors,
+                prior=asked[rows[0]].priors,
                 candidates=tuple(asked[row].draft for row in rows),
                 patient=asked[rows[0]].patient,
             )

@@ -9,11 +9,12 @@ from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Protocol
+from warnings import warn
 
 from tabon.encoders import Encoder, SentenceEncoder, load_encoder
 from tabon.encoders.protocol import Matrix
 from tabon.encoders.sentence_store import SentenceStore
-from tabon.errors import BadInputError
+from tabon.errors import BadInputError, NoPatientsWarning
 from tabon.method.bank_arrays import (
     BANK_FORMAT,
     LETTER_FORMAT,
@@ -31,8 +32,15 @@ from tabon.method.distances import get_distance
 from tabon.method.nearest import EXACT, ExactIndex, SectionBank
 from tabon.method.sentence_sets import Ids, Progress
 from tabon.method.transitions import Transitions, transitions
+from tabon.text.frames import Records
 from tabon.text.records import Transition
 from tabon.text.reports import SECTIONS, Section
+from tabon.text.sources import transitions_of
+
+NO_PATIENTS = (
+    "the bank names no patients, so it cannot notice a query of one whose reports are in it; "
+    "give each transition its patient"
+)
 
 
 class SectionSearch(Protocol):
@@ -43,7 +51,16 @@ class SectionSearch(Protocol):
 
 
 class TransitionBank:
-    """Training transitions, searchable under every distance."""
+    """Training transitions, searchable under every distance; `build` and `load` make one.
+
+    Args:
+        file: the parts of a bank file.
+        search: another way to search it than in memory.
+
+    >>> moves = [Transition(prior="Clear lungs.", current="New effusion.", patient="p1")]
+    >>> TransitionBank.build(moves, encoder="hashing")
+    TransitionBank(transitions=1, patients=1, encoder='hashing')
+    """
 
     def __init__(self, file: BankFile, search: SectionSearch | None = None) -> None:
         """Put a bank together from its parts; `build` and `load` make these."""
@@ -64,18 +81,33 @@ class TransitionBank:
             section: SetPairs(side_from(file, f"{section}.prior"), side_from(file, f"{section}.current"))
             for section in SECTIONS
         }
+        if search is None and not self.patients:
+            warn(NO_PATIENTS, NoPatientsWarning, stacklevel=3)
 
     @classmethod
     def build(
         cls,
-        transitions: Iterable[Transition],
+        transitions: str | Path | Iterable[Transition] | Records,
         *,
         encoder: str | Path | SentenceEncoder | Encoder = "minilm",
         store: SentenceStore | None = None,
         progress: Progress | None = None,
     ) -> "TransitionBank":
-        """Split, embed and keep training transitions; in memory, see `build_bank_file`."""
-        return cls(built_file(transitions, load_encoder(encoder), BytesIO, store=store, progress=progress))
+        """Split, embed and keep training transitions; in memory, see `build_bank_file`.
+
+        Args:
+            transitions: values, the path of a JSON Lines file, a pandas or polars frame, or other rows,
+                with the columns `prior`, `current`, `patient` and, if there are, `id` and more to keep.
+            encoder: a name, a folder, `owner/model@revision` or an object with `encode`.
+            store: embeddings on disk.
+            progress: gets how many sentences are embedded, of how many.
+
+        >>> rows = [{"prior": "Clear lungs.", "current": "New effusion.", "patient": 7}]
+        >>> TransitionBank.build(rows, encoder="hashing").patients == {"7"}
+        True
+        """
+        made = transitions_of(transitions)
+        return cls(built_file(made, load_encoder(encoder), BytesIO, store=store, progress=progress))
 
     @classmethod
     def load(cls, path: str | Path, *, verify: bool = True, in_memory: bool = False) -> "TransitionBank":
@@ -104,6 +136,11 @@ class TransitionBank:
     def save(self, path: str | Path) -> None:
         """Write the bank in one step; whatever was there stays until then."""
         write_bank_file(Path(path), self._file)
+
+    def __repr__(self) -> str:
+        """Give its size and what built it."""
+        encoder = self.fingerprint["encoder"]
+        return f"TransitionBank(transitions={len(self)}, patients={len(self.patients)}, encoder={encoder!r})"
 
     def __len__(self) -> int:
         """Count the transitions (the paper's N)."""

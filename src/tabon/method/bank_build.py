@@ -118,14 +118,14 @@ class _Kept:
             written = self._numbered(report.section(section))
             numbers.write(written)
             lengths.write((len(written) // 4).to_bytes(4, "little"))
-        provenance = transition.provenance()
-        line = provenance_line(provenance)
+        name = transition.id or str(self.count + 1)
+        line = provenance_line({**transition.provenance(), "id": name})
         self._length += len(line)
         self._lines.write(line)
         self._ends.write(self._length.to_bytes(8, "little"))
-        self._ids.write(name_hash(transition.id).to_bytes(8, "little"))
-        if provenance.get("patient") is not None:
-            self.patients.write(patient_hash(str(provenance["patient"])).to_bytes(8, "little"))
+        self._ids.write(name_hash(name).to_bytes(8, "little"))
+        if transition.patient is not None:
+            self.patients.write(patient_hash(transition.patient).to_bytes(8, "little"))
         self.count += 1
 
     def _number(self, text: str) -> bytes:

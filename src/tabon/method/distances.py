@@ -14,17 +14,18 @@ T(B, A). Rows are in canonical order (see `sentence_sets`); ties go to the first
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon._internal.registry import lookup
+from tabon._internal.registry import check_name, lookup
 from tabon.method.transport import optimal_plans
 
 Stack = NDArray[np.float64]
 Rows = NDArray[np.floating[Any]]  # sentence vectors, of float32 or float64
 
+DistanceName = Literal["mean-shift", "novelty", "dir-hausdorff", "cost-ot"]
 DISTANCES: Mapping[str, str] = MappingProxyType(
     {
         "mean-shift": "tabon.method.distances:mean_shift",
@@ -49,6 +50,11 @@ class Weights:
 
 
 Distance = Callable[[Stack], Weights]
+
+
+def distance_name(name: str) -> DistanceName:
+    """Return the name of a set distance; another one is an UnknownNameError."""
+    return cast("DistanceName", check_name("distance", tuple(DISTANCES), name))
 
 
 def get_distance(name: str) -> Distance:

@@ -75,19 +75,41 @@ class SectionDistances:
     compared: tuple[bool, ...]  # which drafts could be compared
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Selection:
-    """The chosen draft and why it was chosen."""
+    """The chosen draft and why it was chosen.
 
-    selected: int | None
-    total_distances: tuple[float, ...] = ()  # 𝔇(ŷ) of each draft, eq. 11; lower is better
+    Args:
+        selected: its number from 0; None if nothing was chosen.
+        total_distances: of each draft, 𝔇(ŷ) of eq. 11; lower is better.
+        sections: the distances by section, with the nearest training transitions.
+        margin: how far the second best is behind; None if there is no second.
+        tied: whether the second best is as good.
+        flags: what a reader should know, such as drafts that lack a section.
+        abstained: why nothing was chosen, a key of `ABSTENTIONS`.
+        p: how usual the pick is among calibration cases; None if nothing was calibrated.
+        signature: all that changes the choice, in one line.
+
+    >>> Selection(selected=1, total_distances=(1.0, 0.75), margin=0.25), Selection(abstained="no-drafts")
+    (Selection(selected=1, drafts=2, margin=0.25), Selection(abstained='no-drafts'))
+    """
+
+    selected: int | None = None
+    total_distances: tuple[float, ...] = ()
     sections: Mapping[Section, SectionDistances] = field(default_factory=dict)
-    margin: float | None = None  # to the second best; None if there is no second
+    margin: float | None = None
     tied: bool = False
     flags: tuple[Note, ...] = ()
-    abstained: str | None = None  # a key of ABSTENTIONS
-    p: float | None = None  # how usual the pick is among calibration cases; None if nothing was calibrated
+    abstained: str | None = None
+    p: float | None = None
     signature: str = ""
+
+    def __repr__(self) -> str:
+        """Give the answer in one line."""
+        if self.selected is None:
+            return f"Selection(abstained={self.abstained!r})"
+        lead = "" if self.margin is None else f", margin={self.margin:.3g}"
+        return f"Selection(selected={self.selected}, drafts={len(self.total_distances)}{lead})"
 
     def as_record(self, query_id: str) -> dict[str, Any]:
         """Return the selections contract of docs/reference/file-formats.md."""

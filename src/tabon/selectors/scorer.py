@@ -124,11 +124,11 @@ def make_batch(
 
     With `each_prior` a query is asked once for each of its priors, else of the newest alone.
     """
-    counts = [max(1, len(query.priors)) if each_prior else 1 for query in queries]
+    counts = [1 + len(query.earlier) if each_prior else 1 for query in queries]
     asked = [
-        replace(query, priors=query.priors[prior : prior + 1]) if each_prior else query
-        for query, count in zip(queries, counts, strict=True)
-        for prior in range(count)
+        replace(query, prior=prior, earlier=()) if each_prior else query
+        for query in queries
+        for prior in ((*query.earlier, query.prior) if each_prior else (query.prior,))
     ]
     reports = [query.prior for query in asked] + [draft for query in asked for draft in query.candidates]
     cut = [{name: split(report.section(name)) for name in SECTIONS} for report in reports]

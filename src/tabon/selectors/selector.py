@@ -4,7 +4,7 @@ What holds for every scorer stands here: drafts that lack a section, sections
 that cannot be compared, several priors, ties, and when nothing is chosen.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +15,7 @@ from tabon.encoders import ENCODERS, Encoder, SentenceEncoder, load_built_in, lo
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, EncoderError
 from tabon.method.bank import TransitionBank
+from tabon.method.distances import DistanceName
 from tabon.method.nearest import Aggregate, ZeroPolicy
 from tabon.method.selection import EMPTY_POLICY, Note, SectionDistances, Selection, Signature, select
 from tabon.method.sentence_sets import Fingerprint
@@ -22,21 +23,43 @@ from tabon.selectors.scorer import Batch, Distances, Scorer, Scores, load_scorer
 from tabon.selectors.transition import Transition
 from tabon.selectors.weights import who
 from tabon.text.records import Query
-from tabon.text.reports import SECTIONS, Report, Section, report_from_record
+from tabon.text.reports import SECTIONS, ReportLike, Section
 
 LONG_SECTION = 20_000  # characters; longer than any real section
 LONGEST_NAME = 100  # characters of an encoder's name that a message repeats
 
 
 class Selector:
-    """Picks the draft with the smallest distance: by the paper's method, or by any other scorer."""
+    """Picks the draft with the smallest distance: by the paper's method, or by any other scorer.
+
+    Args:
+        bank: the training transitions.
+        scorer: what gives drafts their distances: the paper's method, a name such as `fused` or
+            `consensus:rouge-l-f`, or an object of your own.
+        distance: the set distance of eq. 2-5; novelty if it is left out.
+        aggregate: `min` or `knn` (eq. 10); min if it is left out.
+        num_neighbours: the k of `knn`; 10 if it is left out.
+        zero: how a draft without change is scored; match if it is left out (neutral for `two-sided`).
+        history: the weight of each prior against the next newer one; 0 looks at the newest only.
+        encoder: the one that built the bank; found by name if it is left out.
+        store: embeddings on disk.
+        allow_bank_patients: answer queries of patients who are in the bank.
+
+    >>> from tabon.method.bank import TransitionBank
+    >>> from tabon.text.records import Transition
+    >>> moves = [Transition(prior="Clear lungs.", current="Clear lungs. New effusion.", patient="p1")]
+    >>> bank = TransitionBank.build(moves, encoder="hashing")
+    >>> chooser = Selector(bank, distance="mean-shift")
+    >>> chooser.select("Clear lungs.", ["Rib fractures.", "New effusion."], patient="p2")
+    Selection(selected=1, drafts=2, margin=0.25)
+    """
 
     def __init__(  # noqa: PLR0913  # each is a named setting of the method
         self,
         bank: TransitionBank,
         scorer: str | Scorer = "transition",
         *,
-        distance: str | None = None,
+        distance: DistanceName | None = None,
         aggregate: Aggregate | None = None,
         num_neighbours: int | None = None,
         zero: ZeroPolicy | None = None,
@@ -45,21 +68,7 @@ class Selector:
         store: SentenceStore | None = None,
         allow_bank_patients: bool = False,
     ) -> None:
-        """Refuse settings that do not fit the bank or the scorer; load the encoder that built the bank.
-
-        Args:
-            bank: the training transitions.
-            scorer: what gives drafts their distances: the paper's method, a name such as `fused` or
-                `consensus:rouge-l-f`, or an object of your own.
-            distance: the set distance of eq. 2-5; novelty if it is left out.
-            aggregate: `min` or `knn` (eq. 10); min if it is left out.
-            num_neighbours: the k of `knn`; 10 if it is left out.
-            zero: how a draft without change is scored; match if it is left out (neutral for `two-sided`).
-            history: the weight of each prior against the next newer one; 0 looks at the newest only.
-            encoder: the one that built the bank; found by name if it is left out.
-            store: embeddings on disk.
-            allow_bank_patients: answer queries of patients who are in the bank.
-        """
+        """Refuse settings that do not fit the bank or the scorer; load the encoder that built the bank."""
         options = {
             "distance": distance,
             "aggregate": aggregate,
@@ -78,19 +87,29 @@ class Selector:
         Fingerprint.of(self.encoder).check(bank.fingerprint)
         self.store, self._allow_bank_patients = store, allow_bank_patients
 
-    def select(
-        self, prior: Report | str, candidates: Sequence[Report | str], *, patient: str | None = None
-    ) -> Selection:
-        """Choose among drafts of one visit, given the patient's prior report."""
-        if isinstance(candidates, str | Mapping):
-            raise BadInputError("candidates is one draft; give a list of drafts")
-        drafts = tuple(map(_report, candidates))
-        query = Query(id="", priors=(_report(prior),), candidates=drafts, patient=patient)
-        return self.select_many([query])[0]
+    def __repr__(self) -> str:
+        """Name the method and the bank."""
+        return f"Selector({self.scorer.name!r}, {self.bank!r})"
 
-    def select_many(self, queries: Sequence[Query]) -> list[Selection]:
+    def select(
+        self,
+        prior: ReportLike | Sequence[ReportLike] | None,
+        drafts: Sequence[ReportLike],
+        *,
+        patient: str | int | None = None,
+    ) -> Selection:
+        """Choose among drafts of one visit, given the patient's prior report.
+
+        Args:
+            prior: the last report, or all before, oldest first; as text, as a `Report` or as a record.
+            drafts: what to choose from.
+            patient: whose they are; without it nobody sees that the bank holds the answer.
+        """
+        return self.select_many([Query(prior=prior, candidates=drafts, patient=patient)])[0]
+
+    def select_many(self, queries: Iterable[Query]) -> list[Selection]:
         """Choose for many queries at once; each result is as if it had been asked alone."""
-        return self.choose(self.batch(queries))
+        return self.choose(self.batch(list(queries)))
 
     def batch(self, queries: Sequence[Query]) -> Batch:
         """Split and embed the reports of some queries: of every prior where history counts."""
@@ -190,11 +209,6 @@ class Selector:
                     yield Note("long-section", section, number)
             changeless = (number for number, row in enumerate(rows) if row in scores.unchanged)
             yield from (Note("no-change", section, number) for number in changeless)
-
-
-def _report(value: Report | str) -> Report:
-    """Take a report as it is, or read it from text or a record."""
-    return value if isinstance(value, Report) else report_from_record(value)
 
 
 def _weighted(weights: Distances, rows: Sequence[Distances]) -> Distances:

@@ -9,6 +9,7 @@ from tabon.encoders import Encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError, EncoderError, TransportError
 from tabon.method.bank import TransitionBank
+from tabon.method.distances import DistanceName
 from tabon.method.nearest import Aggregate, ZeroPolicy
 from tabon.method.selection import ABSTENTIONS, Selection
 from tabon.search import open_search
@@ -25,7 +26,7 @@ class SelectionSettings:
     """The method that `tabon select` uses; the defaults are its own."""
 
     selector: str = PAPER
-    distance: str | None = None  # None: the selector's own
+    distance: DistanceName | None = None  # None: the selector's own
     aggregate: Aggregate | None = None
     neighbours: int | None = None
     zero: ZeroPolicy | None = None

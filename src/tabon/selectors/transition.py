@@ -15,7 +15,7 @@ from tabon._internal.registry import check_name
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
-from tabon.method.distances import DISTANCES, novelty, transition
+from tabon.method.distances import distance_name, novelty, transition
 from tabon.method.nearest import (
     AGGREGATES,
     ZERO_POLICIES,
@@ -105,7 +105,7 @@ class Transition(Nearest):
 
     def __post_init__(self) -> None:
         """Refuse settings that do not fit the bank."""
-        check_name("distance", tuple(DISTANCES), self.distance)
+        distance_name(self.distance)
         super().__post_init__()
 
     @property

@@ -26,11 +26,9 @@ from tabon.text.sentences import split_sentences
 
 GOLDEN: Final = Query(
     id="tabon-golden",
-    priors=(
-        Report(
-            findings="The lungs are clear. Heart size is normal. No pleural effusion or pneumothorax.",
-            impression="No acute cardiopulmonary process.",
-        ),
+    prior=Report(
+        findings="The lungs are clear. Heart size is normal. No pleural effusion or pneumothorax.",
+        impression="No acute cardiopulmonary process.",
     ),
     candidates=(
         Report(

@@ -5,17 +5,17 @@ tabon does not know are kept and passed through.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from math import isfinite
 from typing import Any
 
 from tabon.errors import BadInputError
-from tabon.text.reports import SECTIONS, Report, report_from_record
+from tabon.text.reports import SECTIONS, Report, ReportLike, report_from_record
 from tabon.text.sentences import most_sentences, split_sentences
 
-TRANSITION_KEYS = frozenset({"id", "prior", "current"})
+TRANSITION_KEYS = frozenset({"id", "patient", "prior", "current"})
 QUERY_KEYS = frozenset({"id", "patient", "prior", "candidates", "reference"})
 TEXT_KEYS = frozenset({"findings", "impression", "text"})
 MAX_CHARACTERS = 50_000  # of one section; the longest of Open-i has 1,054
@@ -33,54 +33,141 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Transition:
-    """A patient's prior report (or reports, newest last) and the next one."""
+    """A patient's prior report and the next one, of which banks are built.
 
-    id: str
-    priors: tuple[Report, ...]
+    Args:
+        prior: the report before, or all before, oldest first; as text, as a `Report` or as a record.
+        current: the next report.
+        patient: whose they are; without it a bank cannot keep this patient's queries away.
+        id: what explanations cite; a bank numbers those without one.
+        earlier: the reports before `prior`, if that is one report.
+        facts: what else is known; a bank keeps it beside the id.
+
+    >>> move = Transition(prior="Clear lungs.", current="New effusion.", patient="p7", id="t1")
+    >>> move, move.prior.findings
+    (Transition(id='t1', patient='p7'), 'Clear lungs.')
+    """
+
+    prior: Report  # the newest
     current: Report
-    facts: Mapping[str, Any] = field(default_factory=dict)  # patient, dates, view and unknown keys
+    patient: str | None
+    id: str
+    earlier: tuple[Report, ...]  # oldest first
+    facts: Mapping[str, Any]  # dates, view and unknown keys
 
-    def __post_init__(self) -> None:
-        """Refuse reports that are too long to be compared."""
-        for prior in self.priors:
-            check_length(prior, "'prior'")
-        check_length(self.current, "'current'")
+    def __init__(  # the keys of the file, and what a copy takes along
+        self,
+        *,
+        prior: ReportLike | Sequence[ReportLike],
+        current: ReportLike,
+        patient: str | int | None = None,
+        id: str = "",  # noqa: A002  # the file's key
+        earlier: Sequence[Report] = (),
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Read texts into reports; refuse those that are too long to be compared."""
+        newest, before = _newest(prior, earlier)
+        _fill(
+            self, prior=newest, current=_checked(current, "'current'"), patient=_name_or_none(patient), id=id,
+            earlier=before, facts=dict(facts or {}),
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        """Name it, without its text."""
+        return f"Transition(id={self.id!r}, patient={self.patient!r})"
 
     @property
-    def prior(self) -> Report:
-        """Return the newest prior."""
-        return self.priors[-1]
+    def priors(self) -> tuple[Report, ...]:
+        """Return all priors, newest last."""
+        return (*self.earlier, self.prior)
 
     def provenance(self) -> dict[str, Any]:
         """Return what a bank keeps of where this came from: no report text."""
-        return {"id": self.id, **self.facts}
+        whose = {} if self.patient is None else {"patient": self.patient}
+        return {"id": self.id, **whose, **self.facts}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Query:
-    """A prior report, the drafts to choose from, and what is known beside them."""
+    """A prior report, the drafts to choose from, and what is known beside them.
 
-    id: str
-    priors: tuple[Report, ...]
+    Args:
+        prior: the patient's last report, or all before, oldest first; None if there is none.
+        candidates: the drafts of the next report.
+        patient: whose it is; a bank with reports of this patient abstains.
+        reference: what was really written, if it is known: for `tabon.evaluate`.
+        id: what messages and results call it.
+        earlier: the reports before `prior`, if that is one report.
+        facts: what else is known; it is passed through.
+        draft_facts: what is known of each draft beside its text.
+
+    >>> asked = Query(prior="Clear lungs.", candidates=["Clear lungs.", "FINDINGS: Effusion."], patient="p7")
+    >>> asked, asked.candidates[1].findings
+    (Query(id='', patient='p7', drafts=2), 'Effusion.')
+    """
+
+    prior: Report  # the newest; an empty report if there is none
     candidates: tuple[Report, ...]
-    patient: str | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)  # unknown keys, passed through
-    draft_facts: tuple[Mapping[str, Any], ...] = ()  # what is known of each draft beside its text
-    reference: Any = None  # R as it is in the file: what was really written; not looked at here
+    patient: str | None
+    reference: Any  # as it is in the file: not looked at here
+    id: str
+    earlier: tuple[Report, ...]  # oldest first
+    facts: Mapping[str, Any]
+    draft_facts: tuple[Mapping[str, Any], ...]
 
-    def __post_init__(self) -> None:
-        """Refuse reports that are too long to be compared."""
-        for prior in self.priors:
-            check_length(prior, "'prior'")
-        for number, draft in enumerate(self.candidates):
-            check_length(draft, f"draft {number}")
+    def __init__(  # noqa: PLR0913  # the keys of the file, and what a copy takes along
+        self,
+        *,
+        prior: ReportLike | Sequence[ReportLike] | None,
+        candidates: Sequence[ReportLike],
+        patient: str | int | None = None,
+        reference: ReportLike | None = None,
+        id: str = "",  # noqa: A002  # the file's key
+        earlier: Sequence[Report] = (),
+        facts: Mapping[str, Any] | None = None,
+        draft_facts: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Read texts into reports; refuse those that are too long to be compared."""
+        if isinstance(candidates, str | Report | Mapping):
+            raise BadInputError("'candidates' is one draft; give a list of drafts")
+        newest, before = _newest(() if prior is None else prior, earlier)
+        drafts = tuple(_checked(draft, f"draft {number}") for number, draft in enumerate(candidates))
+        _fill(
+            self, prior=newest, candidates=drafts, patient=_name_or_none(patient), reference=reference, id=id,
+            earlier=before, facts=dict(facts or {}), draft_facts=tuple(draft_facts),
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        """Name it, without its text."""
+        return f"Query(id={self.id!r}, patient={self.patient!r}, drafts={len(self.candidates)})"
 
     @property
-    def prior(self) -> Report:
-        """Return the newest prior; an empty report where there is none."""
-        return self.priors[-1] if self.priors else Report()
+    def priors(self) -> tuple[Report, ...]:
+        """Return all priors, newest last; none where there is none."""
+        return () if self.prior == Report() and not self.earlier else (*self.earlier, self.prior)
+
+
+def _fill(value: Transition | Query, **fields: object) -> None:
+    """Set the fields of a frozen value that is being made."""
+    for name, field in fields.items():
+        object.__setattr__(value, name, field)
+
+
+def _newest(
+    prior: ReportLike | Sequence[ReportLike], earlier: Sequence[Report]
+) -> tuple[Report, tuple[Report, ...]]:
+    """Return the newest prior and those before it, of one report or of all."""
+    if isinstance(prior, Report | str | Mapping):
+        prior = (*earlier, prior)
+    *before, newest = (_checked(report, "'prior'") for report in prior or (Report(),))
+    return newest, tuple(before)
+
+
+def _checked(report: ReportLike, place: str) -> Report:
+    """Read a report that can be compared; an error names its place."""
+    return check_length(_report(report, place), place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +213,11 @@ def transition_from_record(record: Mapping[str, Any]) -> Transition:
     >>> transition_from_record({"id": 1, "prior": "Clear.", "current": "Clear."}).prior.findings
     'Clear.'
     """
-    _patient(record)  # the bank keeps it with the other facts
     return Transition(
         id=_name(record, "id"),
-        priors=_priors(record, at_least=1),
-        current=_report(_value(record, "current"), "'current'"),
+        patient=_patient(record),
+        prior=_priors(record, at_least=1),
+        current=_value(record, "current"),
         facts=_facts(record, TRANSITION_KEYS),
     )
 
@@ -145,7 +232,7 @@ def query_from_record(record: Mapping[str, Any]) -> Query:
         raise BadInputError(f"'candidates' holds {len(drafts):,} drafts; give at most {MAX_DRAFTS}")
     return Query(
         id=identity,
-        priors=_priors(record, at_least=0),
+        prior=_priors(record, at_least=0),
         candidates=tuple(
             Report() if draft is None else _report(draft, f"draft {number}")
             for number, draft in enumerate(drafts)
@@ -171,7 +258,7 @@ def read_transitions(lines: Iterable[bytes], *, name: str) -> Iterator[Transitio
             raise BadInputError(f"{name} line {number}: {error}") from None
 
 
-def read_queries(lines: Iterable[bytes]) -> Iterator[Query | BadLine]:
+def read_query_lines(lines: Iterable[bytes]) -> Iterator[Query | BadLine]:
     """Yield the queries of a JSON Lines file; a bad line does not stop the others."""
     seen: set[str] = set()
     for number, line in _full_lines(lines):
@@ -240,7 +327,12 @@ def _value(record: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401
 
 def _patient(record: Mapping[str, Any]) -> str | None:
     """Return the patient as a string, or None where none is given."""
-    return None if record.get("patient") is None else _name(record, "patient")
+    return _name_or_none(record.get("patient"))
+
+
+def _name_or_none(patient: object) -> str | None:
+    """Return a patient as a string, or None where none is given."""
+    return None if patient is None else _name({"patient": patient}, "patient")
 
 
 def _name(record: Mapping[str, Any], key: str) -> str:

@@ -10,7 +10,7 @@ loses a word: what is neither Findings nor Impression is kept as `other`.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from tabon.errors import BadInputError, UnknownNameError
 
@@ -38,15 +38,21 @@ def is_placeholder(text: str) -> bool:
     return _NOTHING.fullmatch(text.strip(" \t\r\n.()[]<>*_\"'")) is not None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """The two sections that are compared, and the rest.
 
     Placeholders such as "None." or "XXXX" become the empty string, so that an
     empty section has one spelling.
 
-    >>> Report(findings="Lungs are clear.", impression="N/A")
-    Report(findings='Lungs are clear.', impression='', other='')
+    Args:
+        findings: the text of this section, without its header.
+        impression: the text of this section, without its header.
+        other: all else, headers included; it is kept and not compared.
+
+    >>> report = Report(findings="Lungs are clear.", impression="N/A")
+    >>> report, report.impression
+    (Report(findings=3 words, impression=0 words), '')
     """
 
     findings: str = ""
@@ -58,6 +64,11 @@ class Report:
         for name in SECTIONS:
             text = getattr(self, name)
             object.__setattr__(self, name, "" if is_placeholder(text) else text.strip())
+
+    def __repr__(self) -> str:
+        """Count the words; a report's text is not for logs."""
+        counts = (f"{name}={len(text.split())} words" for name, text in self.sections().items())
+        return f"Report({', '.join(counts)})"
 
     def section(self, name: Section) -> str:
         """The text of one section; another name is an UnknownNameError."""
@@ -269,8 +280,8 @@ def parse_report(text: str) -> Report:
     for both. Text before the first header and under other headers goes to
     `other`. Text with no header at all is findings.
 
-    >>> parse_report("**Findings:** Clear lungs.\n\n**Impression:** Normal chest.")
-    Report(findings='Clear lungs.', impression='Normal chest.', other='')
+    >>> parse_report("**Findings:** Clear lungs.\n\n**Impression:** Normal chest.").sections()
+    {'findings': 'Clear lungs.', 'impression': 'Normal chest.'}
     >>> parse_report("Lungs are clear.").findings
     'Lungs are clear.'
     """
@@ -297,15 +308,21 @@ def _string_at(record: Mapping[object, object], key: str) -> str:
     return value
 
 
+ReportLike = Report | str | Mapping[str, Any]
+"""A report, its raw text, or a record with "findings" and "impression" or raw "text"."""
+
+
 def report_from_record(value: object) -> Report:
-    """The report of a JSON value: raw text, or an object with "findings", "impression" or raw "text".
+    """A report as it is, or the one of a JSON value: raw text, or an object as in `ReportLike`.
 
     Raises:
         BadInputError: the value is none of these. The message has no report text.
 
-    >>> report_from_record({"findings": "Clear.", "impression": None})
-    Report(findings='Clear.', impression='', other='')
+    >>> report_from_record({"findings": "Clear.", "impression": None}).sections()
+    {'findings': 'Clear.', 'impression': ''}
     """
+    if isinstance(value, Report):
+        return value
     if isinstance(value, str):
         return parse_report(value)
     if not isinstance(value, Mapping):

@@ -158,7 +158,7 @@ def other_priors(queries: Sequence[Query], seed: int) -> list[Query]:
         BadInputError: one patient has more than half of the priors, so there is no such exchange.
 
     >>> from tabon.text.reports import Report
-    >>> two = [Query(id=name, priors=(Report(name),), candidates=()) for name in ("Clear.", "Mass.")]
+    >>> two = [Query(id=name, prior=Report(name), candidates=()) for name in ("Clear.", "Mass.")]
     >>> [query.prior.findings for query in other_priors(two, seed=0)]
     ['Mass.', 'Clear.']
     """
@@ -180,8 +180,8 @@ def other_priors(queries: Sequence[Query], seed: int) -> list[Query]:
     step = int(rng.integers(largest, len(having) - largest + 1))
     shuffled = list(queries)
     for at, taker in enumerate(ring):
-        giver = ring[(at + step) % len(ring)]
-        shuffled[taker] = replace(queries[taker], priors=queries[giver].priors)
+        giver = queries[ring[(at + step) % len(ring)]]
+        shuffled[taker] = replace(queries[taker], prior=giver.prior, earlier=giver.earlier)
     return shuffled
 
 

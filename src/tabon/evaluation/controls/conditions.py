@@ -25,9 +25,10 @@ from tabon.evaluation.controls.changes import (
 )
 from tabon.evaluation.curves import pick_with, unchanged_distances
 from tabon.method.bank import TransitionBank
+from tabon.method.distances import distance_name
 from tabon.selectors import Scorer, Selector, load_scorer
 from tabon.text.records import Query
-from tabon.text.reports import SECTIONS
+from tabon.text.reports import SECTIONS, Report
 from tabon.text.sentences import split_sentences
 
 DRAFTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
@@ -156,7 +157,7 @@ def with_priors(trial: Trial, _right: Picks) -> Iterator[Row | LeftOut]:
         seeds = range(trial.seed, trial.seed + trial.shuffles)
         yield from _tried(trial, "prior", OTHER, *(partial(exchanged, seed) for seed in seeds))
     if not trial.scorer.needs_prior:
-        bare = [replace(query, priors=()) for query in trial.queries]
+        bare = [replace(query, prior=Report(), earlier=()) for query in trial.queries]
         yield trial.row("prior", NONE, trial.chosen("no-prior", queries=bare))
 
 
@@ -204,7 +205,7 @@ def with_other_neighbours(trial: Trial, _right: Picks) -> Iterator[Row | LeftOut
     counts = [count for count in NEIGHBOURS if count <= min(size for size in sizes if size)]
     selector = Selector(
         trial.bank,
-        distance=distance,
+        distance=distance_name(distance),
         aggregate="knn",
         num_neighbours=counts[-1],
         encoder=trial.encoder,

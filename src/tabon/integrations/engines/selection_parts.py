@@ -26,7 +26,7 @@ from tabon.integrations.engines.engine import Engine, probe_of
 from tabon.method.bank import TransitionBank
 from tabon.selectors.scorer import AnySelector
 from tabon.selectors.setup import Answered, SelectionSettings, answer, in_batches, make_selector, may_abstain
-from tabon.text.records import BadLine, Query, read_queries
+from tabon.text.records import BadLine, Query, read_query_lines
 
 FORMAT = "tabon-part/1"
 
@@ -118,7 +118,8 @@ class SelectionOrder:
     def key(self, batch: QueryBatch) -> str:
         """Return the name of a part: the hash of all that its answers depend on."""
         settings = {**asdict(self.job.settings), "store": None}
-        about = repr((self.job.bank_sha256, settings, self.likeness, batch))
+        asked = [asdict(line) for line in batch]  # a value's own repr has no report text
+        about = repr((self.job.bank_sha256, settings, self.likeness, asked))
         return sha256(about.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -142,7 +143,7 @@ def select_parts(  # noqa: PLR0913  # each is a place or a number
     """
     order = selection_order(engine, bank, settings)
     with open_parts(parts or out.with_name(f"{out.name}.parts")) as kept:
-        batch = _Batch(order, kept, in_batches(read_queries(queries), queries_a_part))
+        batch = _Batch(order, kept, in_batches(read_query_lines(queries), queries_a_part))
         for number, answered in engine.run(answer_part, batch.missing(), shared=order):
             batch.keep(number, answered)
             progress(batch.answered)

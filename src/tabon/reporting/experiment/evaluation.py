@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tabon.encoders import Encoder
 from tabon.encoders.load import minilm_folder
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Files = Mapping[RunPlan, Mapping[str, Path]]
 SHOWN: Section = "impression"
-DISTANCE = "novelty"
+DISTANCE: Final = "novelty"
 
 
 def metrics_of(experiment: Experiment) -> tuple[list[Metric], dict[str, str]]:

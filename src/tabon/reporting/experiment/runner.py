@@ -24,13 +24,14 @@ from tabon.errors import BadInputError
 from tabon.evaluation.curves import picks_by_neighbours
 from tabon.evaluation.results import Results, read_results, write_results
 from tabon.method.bank import TransitionBank
+from tabon.method.distances import distance_name
 from tabon.method.sentence_sets import Progress
 from tabon.reporting.experiment.evaluation import judge, metrics_of
 from tabon.reporting.experiment.plan import Experiment, RunPlan, SelectionPlan
 from tabon.reporting.tables.cohort import CohortSplit
 from tabon.selectors import Selector
 from tabon.selectors.scorer import load_scorer
-from tabon.text.records import Query, read_queries, read_transitions, whole_query
+from tabon.text.records import Query, read_query_lines, read_transitions, whole_query
 
 RESULTS, JOURNAL = "results.json", "drafts.jsonl"
 
@@ -245,7 +246,7 @@ class Reproduction:
     def read_queries(self, run: RunPlan) -> list[Query]:
         """Read a run's queries."""
         with self.queries(run).open("rb") as lines:
-            found = read_queries(lines)
+            found = read_query_lines(lines)
             return [whole_query(query, name=str(self.queries(run))) for query in found]
 
     @cached_property
@@ -265,7 +266,7 @@ class Reproduction:
         """Return one of the paper's methods."""
         return Selector(
             self.bank,
-            distance=distance,
+            distance=distance_name(distance),
             aggregate=aggregate,  # type: ignore[arg-type]
             num_neighbours=neighbours,
             zero=self.experiment.selection.zero,  # type: ignore[arg-type]

@@ -47,7 +47,7 @@ class StreamingSelector:
         if num_candidates < 1:
             raise BadInputError(f"num_candidates is {num_candidates}; give 1 or more")
         report = prior if isinstance(prior, Report) else report_from_record(prior)
-        asked = Query(id="", priors=(report,), candidates=(), patient=patient)
+        asked = Query(id="", prior=report, candidates=(), patient=patient)
         return StreamingSession(self, Race.start(asked, self.rule, num_candidates))
 
 

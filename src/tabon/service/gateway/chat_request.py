@@ -134,8 +134,8 @@ def prior_in(prompt: str) -> Report | None:
 
     It reaches from the first mark to the last one, so that a mark inside a report does not cut it.
 
-    >>> prior_in("<<<PRIOR\nFindings: Clear.\nImpression: Normal.\nPRIOR>>>")
-    Report(findings='Clear.', impression='Normal.', other='')
+    >>> prior_in("<<<PRIOR\nFindings: Clear.\nImpression: Normal.\nPRIOR>>>").sections()
+    {'findings': 'Clear.', 'impression': 'Normal.'}
     >>> prior_in("Findings: Clear.") is None
     True
     """

@@ -82,8 +82,8 @@ def _resembles(header: str, word: str) -> bool:
 def mimic_report(text: str) -> Report:
     r"""Find the sections of a MIMIC-CXR report; never raises.
 
-    >>> mimic_report(" FINAL REPORT\n INDICATION: Cough.\n \n FINDINGS: Clear.\n \n IMPRESSION: Normal.\n")
-    Report(findings='Clear.', impression='Normal.', other='INDICATION: Cough.')
+    >>> mimic_report(" FINAL REPORT\n INDICATION: Cough.\n \n IMPRESSION: Normal.\n").other
+    'INDICATION: Cough.'
     >>> mimic_report(" FINAL REPORT\n HISTORY: Cough.\n \n No pneumonia.\n \n Heart normal.\n").impression
     'No pneumonia.\n\nHeart normal.'
     """
