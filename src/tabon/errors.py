@@ -43,7 +43,15 @@ OPENAI_TYPES: Final[Mapping[int, str]] = {
 
 
 class TabonError(Exception):
-    """The root of all errors that tabon raises on purpose."""
+    """The root of all errors that tabon raises on purpose; each has one sentence with a hint.
+
+    >>> from tabon.metrics import load_metric
+    >>> try:
+    ...     load_metric("ruoge")
+    ... except TabonError as error:
+    ...     print(str(error).partition(" Known")[0])
+    unknown metric 'ruoge'. Did you mean 'rouge'?
+    """
 
 
 class NoPatientsWarning(UserWarning):

@@ -7,7 +7,7 @@ import pytest
 from commands import finished
 from tabon.data.formats.rexrank import parse_studies, report_text, study_record, submission
 from tabon.errors import BadInputError
-from tabon.text.records import read_queries
+from tabon.text.records import read_query_lines
 from tabon.text.reports import Report
 
 VISITS = "patient,study,date,findings,impression\n" + "".join(
@@ -64,7 +64,7 @@ CONVERT = "convert rexrank cohort/test/queries.jsonl picks.jsonl"
 def test_predictions_of_models_are_drafts(place):
     """Each model's file is one draft per study; a header that follows a full stop at once is a header."""
     with (place / "cohort/test/queries.jsonl").open("rb") as lines:
-        queries = list(read_queries(lines))
+        queries = list(read_query_lines(lines))
     assert [query.id for query in queries] == ["s1-2", "s2-2"]
     assert queries[0].candidates == (
         Report(findings="Small left effusion.", impression="Left effusion."),

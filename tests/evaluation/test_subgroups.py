@@ -35,7 +35,7 @@ def simulated(gains, *, seed, patients=120, repetitions=100):
         Case(
             Query(
                 id=str(row),
-                priors=(),
+                prior=None,
                 candidates=(Report(),) * 3,
                 patient=str(who),
                 facts={"side": f"g{side}"},

@@ -37,6 +37,8 @@ WITH_TORCH = {
 }  # TorchScript reads it; imported when an encoder is loaded
 MODULES = sorted({module.name for module in pkgutil.walk_packages(tabon.__path__, "tabon.")} - WITH_TORCH)
 PUBLIC = {
+    "Cohort",
+    "Evaluation",
     "NoPatientsWarning",
     "Query",
     "Report",
@@ -47,11 +49,14 @@ PUBLIC = {
     "Transition",
     "TransitionBank",
     "__version__",
+    "evaluate",
     "explain",
     "load_encoder",
     "load_metric",
     "parse_report",
     "read_queries",
+    "read_visits",
+    "simulate",
     "split_sentences",
 }
 

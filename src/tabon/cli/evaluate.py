@@ -46,7 +46,7 @@ from tabon.evaluation.outside_scores import OutsideScore, read_scores
 from tabon.evaluation.results import Results, write_results
 from tabon.evaluation.subgroups import GROUPINGS
 from tabon.method.bank import TransitionBank
-from tabon.metrics import METRICS, Metric, load_metrics
+from tabon.metrics import DEFAULT_METRICS, METRICS, Metric, load_metrics
 from tabon.metrics.protocol import MeasurementStore
 from tabon.reporting.controls_table import controls_table, factorial_table
 from tabon.reporting.tables import (
@@ -57,8 +57,6 @@ from tabon.reporting.tables import (
     subgroups_table,
 )
 from tabon.reporting.tables.places import plan_notes, score_name
-
-DEFAULT_METRICS = "bleu,rouge,meteor,chrf,labels,temporal"
 
 
 def read_outside(score_files: tuple[Path, ...]) -> tuple[OutsideScore, ...]:
@@ -83,7 +81,10 @@ scores_option = click.option(
 )
 scoring_options = option_group(
     click.option(
-        "--metrics", default=DEFAULT_METRICS, show_default=True, help=f"Some of {', '.join(METRICS)}."
+        "--metrics",
+        default=",".join(DEFAULT_METRICS),
+        show_default=True,
+        help=f"Some of {', '.join(METRICS)}.",
     ),
     click.option(
         "--model",

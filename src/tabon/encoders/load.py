@@ -51,7 +51,9 @@ MPNET = HubModel(
 def load_encoder(spec: str | Path | SentenceEncoder) -> Encoder:
     """Load an encoder by name, folder, Hub name (`owner/model@revision`) or as an object.
 
-    Where it runs follows a question mark: `minilm?device=cuda&precision=float16`.
+    Args:
+        spec: `minilm`, another name, or an object with `encode(list[str])`; where it runs follows a
+            question mark: `minilm?device=cuda&precision=float16`.
 
     >>> load_encoder("hashing").fingerprint.dimension
     256

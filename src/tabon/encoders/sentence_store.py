@@ -26,11 +26,24 @@ def sentence_key(fingerprint: EncoderFingerprint, sentence: str) -> bytes:
 
 
 class SentenceStore:
-    """Embeddings on disk, found by encoder fingerprint and text."""
+    """Embeddings on disk, found by encoder fingerprint and text; what is embedded once is not again.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: the file, which is made where there is none; it holds vectors that can be turned back into text.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from tabon.encoders import load_encoder
+    >>> encoder = load_encoder("hashing")
+    >>> with TemporaryDirectory() as folder:
+    ...     store = SentenceStore(Path(folder) / "sentences.sqlite")
+    ...     store.write(encoder.fingerprint, ["Clear."], encoder.encode(["Clear."]))
+    ...     list(store.read(encoder.fingerprint, ["Clear.", "Mass."]))
+    ['Clear.']
+    """
+
+    def __init__(self, path: str | Path) -> None:
         """Open or create the store."""
-        self._blobs = BlobStore(path, table="embeddings", what="sentence store", option="--store")
+        self._blobs = BlobStore(Path(path), table="embeddings", what="sentence store", option="--store")
 
     @property
     def path(self) -> Path:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -79,6 +79,11 @@ def read_cases(lines: Iterable[bytes], *, name: str) -> Cases:
             yield line
 
     queries = [whole_query(query, name=name) for query in read_query_lines(hashed())]
+    return cases_of(queries, name=name, digest=digest.hexdigest())
+
+
+def cases_of(queries: Sequence[Query], *, name: str, digest: str | None = None) -> Cases:
+    """Return the queries that can be measured; what names their content is worked out if it is not given."""
     try:
         cases = tuple(
             Case(query, reference_of(query) or Report())
@@ -91,7 +96,14 @@ def read_cases(lines: Iterable[bytes], *, name: str) -> Cases:
         raise BadInputError(
             f"{name} holds no query with a 'reference' and drafts; add what the radiologist really wrote"
         )
-    return Cases(name=name, cases=cases, left_out=len(queries) - len(cases), sha256=digest.hexdigest())
+    left_out = len(queries) - len(cases)
+    return Cases(name=name, cases=cases, left_out=left_out, sha256=digest or _digest(queries))
+
+
+def _digest(queries: Sequence[Query]) -> str:
+    """Return what names the content of queries."""
+    text = json.dumps([asdict(query) for query in queries], sort_keys=True, default=repr)
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def states(case: Case) -> tuple[Sequence[str], Sequence[Sequence[str]]] | None:

@@ -1,6 +1,6 @@
 """Why a draft was chosen: what changed, which training changes it resembles, what a reader should check."""
 
 from tabon.explanation.explanation import Explanation, explain, explain_many
-from tabon.explanation.text import explanations_text
+from tabon.explanation.text import explanation_text, explanations_text
 
-__all__ = ["Explanation", "explain", "explain_many", "explanations_text"]
+__all__ = ["Explanation", "explain", "explain_many", "explanation_text", "explanations_text"]

@@ -93,7 +93,7 @@ class DraftDistances:
     parts: Mapping[Section, Mapping[str, float | None]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Explanation:
     """Why a draft was chosen, or not."""
 
@@ -117,6 +117,10 @@ class Explanation:
     signature: str = ""
     aligned_by: str = ""  # the encoder whose distances align the sentences
 
+    def __repr__(self) -> str:
+        """Name the query and the drafts, without their text."""
+        return f"Explanation(id={self.id!r}, draft={self.draft}, selected={self.selected})"
+
     @property
     def verdict(self) -> str:
         """Say in one sentence which draft was chosen and what decided, or why none was."""
@@ -138,27 +142,38 @@ class Explanation:
 
 
 def explain(
-    selector: AnySelector,
+    selector: Selector | AnySelector,
     query: Query,
     *,
     draft: int | None = None,
     neighbours: int = NEIGHBOURS,
     bank_text: bool = True,
 ) -> Explanation:
-    """Explain the pick of one query, or another `draft` of it.
+    """Explain the pick of one query, or another draft of it; `explanation_text` writes it out.
 
-    At most `neighbours` training transitions are shown, and no more than the selector looks at;
-    without `bank_text` their ids only, for licences that ask for that.
+    Args:
+        selector: what picks.
+        query: what it picks for.
+        draft: the draft to explain; the chosen one if it is left out.
+        neighbours: how many training transitions are shown at most; no more than the selector looks at.
+        bank_text: whether their sentences are shown, or their ids only, for licences that ask for that.
 
     Raises:
         BadInputError: the query has no such draft.
+
+    >>> from tabon.text.records import Transition
+    >>> moves = [Transition(prior="Clear lungs.", current="New effusion.", patient="p1", id="fluid came")]
+    >>> chooser = Selector(TransitionBank.build(moves, encoder="hashing"))
+    >>> found = explain(chooser, Query(prior="Clear lungs.", candidates=["Small effusion.", "Mass."]))
+    >>> found.selected, found.sections["findings"].nearest[0].id
+    (0, 'fluid came')
     """
     [found] = explain_many(selector, [query], draft=draft, neighbours=neighbours, bank_text=bank_text)
     return found
 
 
 def explain_many(
-    selector: AnySelector,
+    selector: Selector | AnySelector,
     queries: Sequence[Query],
     *,
     draft: int | None = None,

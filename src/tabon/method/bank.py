@@ -113,9 +113,11 @@ class TransitionBank:
     def load(cls, path: str | Path, *, verify: bool = True, in_memory: bool = False) -> "TransitionBank":
         """Open a bank file, memory-mapped; a damaged one is refused.
 
-        With `verify` every byte and every vector is checked first; the structure is checked in any case. With
-        `in_memory` a copy is held, so that nobody who writes over the file can harm this process (a file over
-        2 GiB is mapped all the same).
+        Args:
+            path: the file.
+            verify: check every byte and every vector first; the structure is checked in any case.
+            in_memory: hold a copy, so that nobody who writes over the file can harm this process (a file
+                over 2 GiB is mapped all the same).
         """
         file = read_bank_file(Path(path), verify=verify, in_memory=in_memory)
         found = file.facts.get("format")
@@ -134,7 +136,11 @@ class TransitionBank:
         check_provenance(self._file)
 
     def save(self, path: str | Path) -> None:
-        """Write the bank in one step; whatever was there stays until then."""
+        """Write the bank in one step; whatever was there stays until then.
+
+        Args:
+            path: the file.
+        """
         write_bank_file(Path(path), self._file)
 
     def __repr__(self) -> str:

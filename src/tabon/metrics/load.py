@@ -29,6 +29,7 @@ METRICS: Mapping[str, str] = MappingProxyType(
         "rexrank": "tabon.metrics.rexrank:load",
     }
 )
+DEFAULT_METRICS = ("bleu", "rouge", "meteor", "chrf", "labels", "temporal")
 # these need no file beside the installed packages
 WEIGHTLESS = (
     *("bleu", "rouge", "chrf", "labels", "temporal", "clinical"),
@@ -37,11 +38,18 @@ WEIGHTLESS = (
 
 
 def load_metric(name: str, *, model: Path | None = None) -> Metric:
-    """Load a metric; `model` is a local folder with its files.
+    """Load a metric.
+
+    Args:
+        name: such as `rouge`, `labels`, `radgraph`, or that of another package's metric.
+        model: a local folder with its files, for those that have weights.
 
     Raises:
         UnknownNameError: no metric has this name.
         MetricUnavailableError: it cannot be measured here; the message says what to fetch or install.
+
+    >>> [score.name for score in load_metric("bleu").scores]
+    ['bleu-1', 'bleu-2', 'bleu-3', 'bleu-4']
     """
     metric: Metric = lookup("metric", METRICS, name, group="tabon.metrics")(model)
     return metric

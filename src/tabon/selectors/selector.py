@@ -108,7 +108,11 @@ class Selector:
         return self.select_many([Query(prior=prior, candidates=drafts, patient=patient)])[0]
 
     def select_many(self, queries: Iterable[Query]) -> list[Selection]:
-        """Choose for many queries at once; each result is as if it had been asked alone."""
+        """Choose for many queries at once; each result is as if it had been asked alone.
+
+        Args:
+            queries: from `read_visits`, `read_queries` or `simulate`, or made by hand.
+        """
         return self.choose(self.batch(list(queries)))
 
     def batch(self, queries: Sequence[Query]) -> Batch:

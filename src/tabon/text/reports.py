@@ -71,7 +71,11 @@ class Report:
         return f"Report({', '.join(counts)})"
 
     def section(self, name: Section) -> str:
-        """The text of one section; another name is an UnknownNameError."""
+        """The text of one section; another name is an UnknownNameError.
+
+        Args:
+            name: findings or impression.
+        """
         if name not in SECTIONS:
             raise UnknownNameError("section", name, SECTIONS)
         return self.findings if name == "findings" else self.impression
@@ -279,6 +283,9 @@ def parse_report(text: str) -> Report:
     A header that comes twice is one section. "FINDINGS AND IMPRESSION" counts
     for both. Text before the first header and under other headers goes to
     `other`. Text with no header at all is findings.
+
+    Args:
+        text: as a radiologist or a model wrote it.
 
     >>> parse_report("**Findings:** Clear lungs.\n\n**Impression:** Normal chest.").sections()
     {'findings': 'Clear lungs.', 'impression': 'Normal chest.'}

@@ -298,6 +298,9 @@ def split_sentences(text: str) -> tuple[str, ...]:
     de-identification tokens are left out; runs of blanks become one blank and a
     doubled last period one period. Every other letter and digit stays. Never raises.
 
+    Args:
+        text: of one section.
+
     >>> split_sentences("1. Nodule of approx. 3 mm. 2. No effusion.")
     ('Nodule of approx. 3 mm.', 'No effusion.')
     >>> split_sentences("LUNGS: Clear.No focal\nconsolidation.")

@@ -1,11 +1,11 @@
 """A cohort folder and its queries from a table of visits and a table of drafts."""
 
 import json
-import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from io import BytesIO
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -43,6 +43,7 @@ class ImportedCohort:
     audit: Mapping[str, Any]
     excluded: tuple[Excluded, ...]
     queries: Mapping[str, int]  # by split
+    contents: Mapping[str, bytes] = field(repr=False)  # of each file, if nothing was written
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +84,11 @@ def import_cohort(visits: VisitTable, drafts: DraftTable, out: Path | None, rule
         raise _nothing_left(f"{visits.name} gives no transition", excluded)
     queries = _queries(join, chains, rules, excluded) if join else {}
     guesses = (*visits.guesses, *drafts.guesses, *_said(visits, join, rules))
-    audit = _write(out, chains, queries, excluded, rules, guesses)
+    audit, contents = _write(out, chains, queries, excluded, rules, guesses)
     counts = {split: len(records) for split, records in queries.items()}
-    return ImportedCohort(guesses=guesses, audit=audit, excluded=tuple(excluded), queries=counts)
+    return ImportedCohort(
+        guesses=guesses, audit=audit, excluded=tuple(excluded), queries=counts, contents=contents
+    )
 
 
 def _write(
@@ -95,17 +98,18 @@ def _write(
     excluded: Iterable[Excluded],
     rules: Rules,
     guesses: Iterable[Guess],
-) -> dict[str, Any]:
-    """Write a cohort folder, all of it or nothing, and return its audit."""
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Write a cohort folder, all of it or nothing; return its audit, and the files if there is no folder."""
+    memory: defaultdict[str, BytesIO] = defaultdict(BytesIO)
     with ExitStack() as stack:
-        null = stack.enter_context(Path(os.devnull).open("wb"))
-        files = stack.enter_context(cohort_files(out)) if out else CohortFiles(defaultdict(lambda: null))
+        files = stack.enter_context(cohort_files(out)) if out else CohortFiles(memory)
         for row in excluded:
             files.exclude(row)
         for chain in chains:
             files.chain(chain, IMPORTED, rules)
         for split, records in queries.items():
-            stream = stack.enter_context(replacing(out / split / "queries.jsonl")) if out else null
+            name = f"{split}/queries.jsonl"
+            stream = stack.enter_context(replacing(out / name)) if out else memory[name]
             stream.writelines(json.dumps(record, default=str).encode() + b"\n" for record in records)
         counts = {split: len(records) for split, records in queries.items()}
         facts = {"queries": counts, "guesses": [guess._asdict() for guess in guesses]}
@@ -113,7 +117,7 @@ def _write(
     older = [out / split / "queries.jsonl" for split in QUERY_SPLITS if split not in queries] if out else []
     for path in older:  # of another import into this folder
         path.unlink(missing_ok=True)
-    return record
+    return record, {name: stream.getvalue() for name, stream in memory.items()}
 
 
 def _said(visits: VisitTable, join: _Join | None, rules: Rules) -> Iterator[Guess]:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 from tabon.data.cohort.tables import FIELD_LIMIT, Row, open_bytes, read_parquet, whole
 from tabon.errors import BadInputError
+from tabon.text.frames import Records, rows_of
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 TEXT_KINDS = (".csv", ".tsv", ".txt")
@@ -24,7 +24,7 @@ SPREADSHEETS = (".xlsx", ".xls", ".ods")
 UNUSED_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
 KEY_COLUMN = "(key)"  # of a JSON object of objects, such as ReXrank's: the name of each member
 
-Rows = str | Path | Iterable[Mapping[str, Any]]
+Rows = str | Path | Records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +44,15 @@ class SourceRows:
 
 
 def read_rows(source: Rows, *, encoding: str | None = None) -> SourceRows:
-    """Read a file by its ending, or take rows from anywhere.
+    """Read a file by its ending, or take the rows of a frame or from anywhere.
 
     >>> read_rows([{"patient": 7}, {"patient": 8, "view": "PA"}]).columns
     ('patient', 'view')
     """
     if not isinstance(source, str | Path):
-        rows = [Row(number, row, isinstance(row, Mapping)) for number, row in enumerate(source, start=1)]
+        rows = [
+            Row(number, row, isinstance(row, Mapping)) for number, row in enumerate(rows_of(source), start=1)
+        ]
         return _table("rows", rows, kind="rows")
     path = Path(source)
     kind = table_kind(path)

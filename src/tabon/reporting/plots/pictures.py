@@ -12,7 +12,7 @@ from tabon.reporting.tables.places import method_name, section_name, slug
 from tabon.reporting.transition_map import TransitionMap
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Picture:
     """One picture, and its words for a reader who cannot see it."""
 
@@ -20,6 +20,14 @@ class Picture:
     drawing: Drawing
     alt: str
     folded: bool = False  # shown only when asked for
+
+    def __repr__(self) -> str:
+        """Name it."""
+        return f"Picture({self.name!r})"
+
+    def _repr_svg_(self) -> str:
+        """Show it in a notebook."""
+        return self.svg
 
 
 def pictures(results: Results, columns: Mapping[str, str]) -> tuple[Picture, ...]:
