@@ -27,7 +27,7 @@ def main() -> None:
     labels = tabon.load_metric("labels")
     found: tabon.Evaluation = tabon.evaluate(cohort.queries, picks, metrics=["rouge", labels], resamples=100)
     print(found.compare("fused", "cost-ot"))
-    print(found.to_frame("polars").height, len(found.plot("findings").svg) > 0, repr(found))
+    print(found.to_frame("polars").height, len(found.plot("findings").drawing.svg) > 0, repr(found))
     why = tabon.explain(selectors["fused"], cohort.queries[0], neighbours=1)
     print(why.selected == picks["fused"][0].selected)
     print(one_visit())

@@ -88,7 +88,7 @@ def test_an_evaluation_can_be_looked_at(session, tmp_path):
     assert there._repr_html_().count("<p>") == len(there.pairs)
     assert found._repr_html_().count("<table") == len(found.tables()) == 4
     assert "next-visit:rouge-l-f" in str(found)
-    assert found.plot()._repr_svg_() == found.plot("findings").svg
+    assert found.plot()._repr_svg_() == found.plot("findings").drawing.svg
     found.save(tmp_path / "results.json")
     assert read_results(tmp_path / "results.json").cells == found.results.cells
     for wrong in (lambda: found.compare("fused", "papre"), lambda: found.to_frame("arrow")):

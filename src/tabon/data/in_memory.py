@@ -41,7 +41,7 @@ class Cohort:
         excluded: the rows that were left out, each with its reason.
 
     >>> simulate(patients=40)
-    Cohort(transitions=50, queries=4, excluded=0)
+    Cohort(transitions=48, queries=2, excluded=0)
     """
 
     transitions: tuple[Transition, ...]
@@ -132,7 +132,7 @@ def simulate(
 
     >>> cohort = simulate(patients=40, num_drafts=3)
     >>> cohort.queries[0]
-    Query(id='sim-000009-1', patient='sim-000009', drafts=3)
+    Query(id='sim-000008-2', patient='sim-000008', drafts=3)
     """
     settings = SimulationSettings(
         seed=seed, patients=patients, num_candidates=num_drafts, prompt=prompt, noise=noise

@@ -155,18 +155,15 @@ def explain(
         selector: what picks.
         query: what it picks for.
         draft: the draft to explain; the chosen one if it is left out.
-        neighbours: how many training transitions are shown at most; no more than the selector looks at.
-        bank_text: whether their sentences are shown, or their ids only, for licences that ask for that.
+        neighbours: how many training transitions are shown, if the selector looks at so many.
+        bank_text: whether their sentences are shown, or their ids only, as some licences ask.
 
     Raises:
         BadInputError: the query has no such draft.
 
-    >>> from tabon.text.records import Transition
-    >>> moves = [Transition(prior="Clear lungs.", current="New effusion.", patient="p1", id="fluid came")]
-    >>> chooser = Selector(TransitionBank.build(moves, encoder="hashing"))
-    >>> found = explain(chooser, Query(prior="Clear lungs.", candidates=["Small effusion.", "Mass."]))
-    >>> found.selected, found.sections["findings"].nearest[0].id
-    (0, 'fluid came')
+    >>> bank = TransitionBank.build([{"prior": "Clear.", "current": "Fluid.", "patient": 7}], encoder="hashing")
+    >>> explain(Selector(bank), Query(prior="Clear lungs.", candidates=["Small effusion.", "Mass."], id="q"))
+    Explanation(id='q', draft=0, selected=0)
     """
     [found] = explain_many(selector, [query], draft=draft, neighbours=neighbours, bank_text=bank_text)
     return found

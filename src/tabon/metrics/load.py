@@ -48,8 +48,8 @@ def load_metric(name: str, *, model: Path | None = None) -> Metric:
         UnknownNameError: no metric has this name.
         MetricUnavailableError: it cannot be measured here; the message says what to fetch or install.
 
-    >>> [score.name for score in load_metric("bleu").scores]
-    ['bleu-1', 'bleu-2', 'bleu-3', 'bleu-4']
+    >>> [score.name for score in load_metric("chrf").scores]
+    ['chrf++']
     """
     metric: Metric = lookup("metric", METRICS, name, group="tabon.metrics")(model)
     return metric

@@ -20,7 +20,7 @@ from tabon.metrics import DEFAULT_METRICS, Metric, load_metrics
 from tabon.reporting.experiment.files import is_first, plan_of, tables_of
 from tabon.reporting.plots import Picture, pictures
 from tabon.reporting.tables import Table, pair_sentence, render
-from tabon.reporting.tables.places import slug
+from tabon.reporting.tables.places import section_name, slug
 from tabon.text.records import Query
 from tabon.text.reports import Section
 
@@ -75,7 +75,7 @@ class Evaluation:
     >>> first = [Selection(selected=0) for _ in queries]
     >>> found = evaluate(queries, {"first": first, "same": first}, metrics=["labels"], resamples=20)
     >>> found
-    Evaluation(selectors=['first', 'same'], scores=9, studies=14)
+    Evaluation(selectors=['first', 'same'], scores=9, studies=8)
     >>> print(found.compare("first", "same"))  # doctest: +ELLIPSIS
     Findings: first and same do not differ in Labels-14 micro F1 (p = 1).
     ...
@@ -129,12 +129,12 @@ class Evaluation:
         return _frame([asdict(cell) for cell in self.results.cells if cell.run == run], kind)
 
     def plot(self, section: Section | Literal["report"] | None = None) -> Picture:
-        """Draw each selector's gain over a random pick; a notebook shows the picture, `svg` is its text.
+        """Draw each selector's gain over a random pick; `drawing.saved("pdf")` gives a file.
 
         Args:
             section: whose scores; the first that is measured if it is left out.
         """
-        wanted = f"gains-{slug(section or self.results.sections()[0])}"
+        wanted = f"gains-{slug(section_name(section or self.results.sections()[0]))}"
         for picture in pictures(self.results, plan_of(self.results)[0].columns):
             if picture.name == wanted:
                 return picture

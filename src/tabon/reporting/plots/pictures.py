@@ -27,7 +27,7 @@ class Picture:
 
     def _repr_svg_(self) -> str:
         """Show it in a notebook."""
-        return self.svg
+        return self.drawing.svg
 
 
 def pictures(results: Results, columns: Mapping[str, str]) -> tuple[Picture, ...]:
