@@ -162,7 +162,7 @@ def explain(
         BadInputError: the query has no such draft.
 
     >>> bank = TransitionBank.build([{"prior": "Clear.", "current": "Fluid.", "patient": 7}], encoder="hashing")
-    >>> explain(Selector(bank), Query(prior="Clear lungs.", candidates=["Small effusion.", "Mass."], id="q"))
+    >>> explain(Selector(bank), Query(prior="Clear lungs.", candidates=["Effusion.", "Mass."], id="q"))
     Explanation(id='q', draft=0, selected=0)
     """
     [found] = explain_many(selector, [query], draft=draft, neighbours=neighbours, bank_text=bank_text)
