@@ -161,8 +161,8 @@ def explain(
     Raises:
         BadInputError: the query has no such draft.
 
-    >>> bank = TransitionBank.build([{"prior": "Clear.", "current": "Fluid.", "patient": 7}], encoder="hashing")
-    >>> explain(Selector(bank), Query(prior="Clear lungs.", candidates=["Effusion.", "Mass."], id="q"))
+    >>> bank = TransitionBank.build([{"prior": "A", "current": "B", "patient": 7}], encoder="hashing")
+    >>> explain(Selector(bank), Query(prior="Clear.", candidates=["Effusion."], id="q"))
     Explanation(id='q', draft=0, selected=0)
     """
     [found] = explain_many(selector, [query], draft=draft, neighbours=neighbours, bank_text=bank_text)
