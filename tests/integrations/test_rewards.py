@@ -340,7 +340,7 @@ def test_a_bank_may_be_given_by_its_path(tmp_path):
     assert reward([DRAFT], prior=[PRIOR]) == REWARD([DRAFT], prior=[PRIOR])
     assert reward([], prior=[]) == []
     assert (reward.__name__, REWARD.__name__) == ("change", "transition_reward")
-    assert reward.signature == Selector(BANK).signature
+    assert reward.signature == Selector(BANK, zero="neutral").signature
 
 
 @pytest.mark.parametrize("name", ["fused", "consensus:chamfer", "transition:cost-ot/knn"])
