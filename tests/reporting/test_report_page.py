@@ -146,6 +146,7 @@ def test_every_link_leads_to_a_part():
         "headline",
         "figures",
         "pairs",
+        "subgroups",
         "per-run",
         "deltas",
         "statistics",
