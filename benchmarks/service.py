@@ -23,7 +23,7 @@ from tabon.text.records import transition_from_record
 from timing import Line, faster, share
 
 BATCHED: tuple[str, ...] = ()
-ONE_BY_ONE = ("--batch", "1", "--cache", "0", "--timeout", "600")
+ONE_BY_ONE = ("--batch-size", "1", "--cache", "0", "--timeout", "600")
 ASKING = Path(__file__).parent / "service_clients.py"
 PATIENCE = 600.0  # seconds for a service to start
 TABON = "from tabon.cli import main; main()"
@@ -51,7 +51,7 @@ class Measured:
 def service_lines(*, quick: bool) -> Iterator[Line]:
     """Time fifty clients of the service, and of one that calls the library once for each request.
 
-    The other is the same program with `--batch 1 --cache 0`: one call of the
+    The other is the same program with `--batch-size 1 --cache 0`: one call of the
     selector a request, whose sentences are embedded for that request, but for
     those that the bank has, which the library never embeds again. It is asked
     before and after, over the same HTTP, with the same queries.

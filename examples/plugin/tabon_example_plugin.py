@@ -28,7 +28,7 @@ class Length:
 
 
 def length(_: Path | None) -> Length:
-    """Return the metric; the argument is the folder that `--model length=FOLDER` names."""
+    """Return the metric; the argument is the folder that `--metric-files length=FOLDER` names."""
     return Length()
 
 

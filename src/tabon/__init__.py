@@ -7,6 +7,8 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from tabon._internal import core_packages as _core_packages  # noqa: F401  # refuses in one sentence
+
 if TYPE_CHECKING:
     from tabon.data.in_memory import Cohort, read_visits, simulate
     from tabon.encoders import load_encoder

@@ -29,7 +29,7 @@ NoPatientsWarning (UserWarning) is the one warning: a bank cannot keep its own p
 
 import json
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from typing import Any, Final
 
 SERVER_ERROR: Final = 500
@@ -40,6 +40,22 @@ OPENAI_TYPES: Final[Mapping[int, str]] = {
     404: "not_found_error",
     429: "rate_limit_error",
 }
+
+
+CLOSE: Final = 0.6  # how much a name must look like a known one to be named
+LONGEST_NAME: Final = 100  # characters that are compared
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that was probably meant; of several that are as close, the first.
+
+    >>> closest("ROUGE-L", ["rouge-l-r", "rouge-l-f", "bleu-4"])
+    'rouge-l-f'
+    """
+    wanted = name.lower()[:LONGEST_NAME]
+    ratios = {each: SequenceMatcher(None, each.lower(), wanted).ratio() for each in sorted(known)}
+    best = max(ratios, key=lambda each: ratios[each], default="")
+    return best if ratios.get(best, 0.0) >= CLOSE else None
 
 
 class TabonError(Exception):
@@ -123,8 +139,8 @@ class UnknownNameError(TabonError, LookupError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         """Name the nearest known name, then all of them."""
         names = sorted(known)
-        close = get_close_matches(name, names, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
+        close = closest(name, names)
+        hint = f" Did you mean {close!r}?" if close else ""
         super().__init__(f"unknown {kind} {name!r}.{hint} Known: {', '.join(names)}")
 
 

@@ -109,11 +109,11 @@ def test_every_sentence_of_prior_and_draft_is_in_the_text(bank):
 
 
 def test_another_draft_and_bare_ids(ask):
-    """--draft says that it is not the chosen one; --no-bank-text leaves ids; --show limits them."""
+    """--draft says that it is not the chosen one; --no-bank-text leaves ids; --changes limits them."""
     query = QUERIES[0]
     picked = json.loads(ask("--id", query["id"], "--json").stdout)
     other = picked["runner_up"]
-    result = ask("--id", query["id"], "--draft", other, "--no-bank-text", "--show", 2)
+    result = ask("--id", query["id"], "--draft", other, "--no-bank-text", "--changes", 2)
     assert f"explained here: draft {other}, {picked['margin']:.4f} behind the chosen one" in result.stdout
     assert f"{other} runner-up, explained" in result.stdout
     own = {text for report in (query["prior"], *query["candidates"]) for text in sentences_of(report)}
@@ -170,7 +170,7 @@ def test_other_selectors_show_parts(ask):
 def test_the_page_is_the_explorers(ask, tmp_path):
     """It holds every query with all drafts, and as many training changes as were asked for."""
     path = tmp_path / "new" / "page.html"
-    result = ask("--html", path, "--show", 2)
+    result = ask("--html", path, "--changes", 2)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", f"wrote {path}\n")
     data = data_of(path.read_text(encoding="utf-8"))
     assert data["overview"]["title"] == "Why this draft"

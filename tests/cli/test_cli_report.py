@@ -74,7 +74,7 @@ def test_options_change_what_is_shown(place, tmp_path):
         2,
         "--title",
         HOSTILE[1],
-        "--show",
+        "--changes",
         1,
         "--no-bank-text",
         "--score",

@@ -146,7 +146,7 @@ def test_the_command_writes_a_cohort_that_the_others_read(tmp_path):
         "--columns",
         columns,
     ]
-    done = runner.invoke(main, [*command, "--shares", "1,0,0", "--history", "0"])
+    done = runner.invoke(main, [*command, "--shares", "1,0,0", "--priors", "0"])
     assert done.exit_code == 0, done.output
     assert "train" in done.stdout
     built = runner.invoke(
@@ -165,7 +165,7 @@ def test_the_command_writes_a_cohort_that_the_others_read(tmp_path):
         (["rexgradient", ".", "--columns", "a=b"], "--columns goes with the data set 'generic'"),
         (["rexgradient", ".", "--shares", "1,2"], "give three numbers"),
         (["rexgradient", ".", "--egress", "all"], "unknown egress policy"),
-        (["rexgradient", ".", "--history", "-2"], "or 0 for all"),
+        (["rexgradient", ".", "--priors", "-2"], "or 0 for all"),
     ],
 )
 def test_bad_options_get_one_sentence(tmp_path, arguments, message):

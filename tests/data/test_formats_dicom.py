@@ -348,7 +348,7 @@ def test_convert_goes_from_files_to_a_query_and_back(tmp_path):
     draft.write_bytes(write_fhir(DRAFT, signature=SIGNATURE))
     lines = tmp_path / "drafts.jsonl"
     lines.write_text('"Edema."\n{"findings": "Mass.", "seed": 3}\n', encoding="utf-8")
-    made = run("query", "--id", "q", "--prior", new, "--prior", old, "--draft", draft, "--drafts", lines)
+    made = run("query", "--id", "q", "--prior", new, "--prior", old, "--draft-file", draft, "--drafts", lines)
     assert made.exit_code == 0, made.output
     record = json.loads(made.stdout)
     assert [prior["findings"] for prior in record["prior"]] == ["Old.", "New."]

@@ -185,7 +185,7 @@ def test_a_missing_file_is_named(tmp_path, folders, name):
     """A local folder without one of its files says which, and the option to name another."""
     shutil.copytree(folders["bert"], tmp_path / "model")
     (tmp_path / "model" / name).unlink()
-    with pytest.raises(MetricUnavailableError, match=rf"{name} is not in .*--model bertscore=FOLDER"):
+    with pytest.raises(MetricUnavailableError, match=rf"{name} is not in .*--metric-files bertscore=FOLDER"):
         bertscore.load(tmp_path / "model")
 
 

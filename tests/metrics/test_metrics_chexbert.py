@@ -125,7 +125,7 @@ def test_without_the_weights_the_command_is_named(tmp_path, monkeypatch):
         load_metric("chexbert")
     assert "chexbert.pth of StanfordAIMI/RRG_scorers" in caught.value.reason
     assert "hf download StanfordAIMI/RRG_scorers chexbert.pth" in caught.value.remedy
-    assert "--model chexbert=FOLDER" in caught.value.remedy
+    assert "--metric-files chexbert=FOLDER" in caught.value.remedy
 
 
 def test_the_hub_cache_is_used(tmp_path, monkeypatch, folder, metric):

@@ -204,7 +204,7 @@ def test_a_missing_model_is_named(tmp_path, folder, gone, named):
     """The reason names the files and the option of this metric, not that of another."""
     shutil.copytree(folder, tmp_path / "models", ignore=lambda at, _: [gone] if Path(at) == folder else [])
     with pytest.raises(
-        MetricUnavailableError, match=rf"{named}.* is not in .*{gone}; .*--model rexrank=FOLDER"
+        MetricUnavailableError, match=rf"{named}.* is not in .*{gone}; .*--metric-files rexrank=FOLDER"
     ):
         rexrank.load(tmp_path / "models")
 

@@ -190,3 +190,17 @@ def test_every_module_says_what_it_is_for(name):
 def test_the_package_is_typed():
     """`py.typed` tells type checkers that the annotations may be used."""
     assert (Path(tabon.__file__).parent / "py.typed").exists()
+
+
+@pytest.mark.parametrize("lacking", ["numpy", "scipy", "click"])
+def test_a_missing_core_package_is_one_sentence(lacking):
+    """Without what every part needs, a program ends with what to install, and with no traceback."""
+    code = f"import sys; sys.modules[{lacking!r}] = None; from tabon.cli import main; main(['doctor'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"Error: tabon needs {lacking}, which this Python lacks (")
+    assert done.stderr.endswith(f"; add it with: pip install {lacking}\n")
+    assert done.stderr.count("\n") == 1
+    caught = f"import sys; sys.modules[{lacking!r}] = None\ntry: import tabon\nexcept ImportError: 1 / 0"
+    other = subprocess.run([sys.executable, "-c", caught], capture_output=True, text=True, check=False)
+    assert "ZeroDivisionError" in other.stderr, "other errors are shown as before"

@@ -34,7 +34,7 @@ def test_one_process_shows_studies_and_picks_drafts(files, tmp_path):
             "--upstream",
             upstream.url,
         ]
-        with program([*command, "--drafts", "3"], tmp_path) as running:
+        with program([*command, "-n", "3"], tmp_path) as running:
             page = get(running.address + "/")
             assert page.status_code == 200
             assert "script-src 'self'" in page.headers["content-security-policy"]
@@ -59,7 +59,7 @@ def test_drafts_that_are_being_written_are_finished_on_sigterm(files, tmp_path, 
     """A client that waits gets its answer, whole or streamed, before it ends; --distance is the paper's."""
     with Upstream(["Findings: Clear lungs. " * 10], pause=0.02) as upstream, ThreadPoolExecutor(1) as pool:
         command = ["-c", "from tabon.cli import main; main()", "serve", *files, "--port", "0"]
-        options = ["--upstream", upstream.url, "--drafts", "2", "--distance", "novelty"]
+        options = ["--upstream", upstream.url, "-n", "2", "--distance", "novelty"]
         with program([*command, *options], tmp_path) as running:
             asked = {"model": "up-1", "messages": [{"role": "user", "content": "Write."}], "stream": stream}
             sent = pool.submit(post, f"{running.address}/v1/chat/completions", json=asked)
@@ -79,7 +79,7 @@ def test_drafts_that_are_being_written_are_finished_on_sigterm(files, tmp_path, 
         (["--title", "x"], "--title belongs to the page; give --queries too"),
         (["--upstream", "http://10.0.0.1/v1"], "would travel to the upstream unencrypted"),
         (["--upstream", "http://127.0.0.1:1/v1", "--prune-points", "many"], "are not numbers of words"),
-        (["--upstream", "http://127.0.0.1:1/v1", "--drafts", "99"], "99 drafts are asked for"),
+        (["--upstream", "http://127.0.0.1:1/v1", "-n", "99"], "99 drafts are asked for"),
     ],
 )
 def test_a_gateway_that_cannot_be_is_refused_before_the_bank_is_read(options, sentence):

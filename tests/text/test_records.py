@@ -219,8 +219,14 @@ def test_an_id_that_occurs_again_is_refused():
     | json_values.map(json.dumps).map(str.encode)
 )
 def test_any_line_is_a_query_a_bad_line_or_blank(line):
-    """Whatever the bytes, nothing but these comes out, and nothing is raised."""
-    assert all(isinstance(item, Query | BadLine) for item in read_query_lines([line]))
+    """Whatever the bytes, nothing but these comes out, or the file is named as one of another kind."""
+    items, said = [], ""
+    try:
+        items = list(read_query_lines([line]))
+    except BadInputError as error:
+        said = str(error)
+    assert all(isinstance(item, Query | BadLine) for item in items)
+    assert re.fullmatch(r"(the file of queries looks like [^\n]+, not queries; [^\n]+)?", said)
 
 
 @given(records)

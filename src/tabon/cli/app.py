@@ -10,8 +10,9 @@ from typing import Any
 from warnings import catch_warnings, simplefilter
 
 import click
+from click.shell_completion import CompletionItem
 
-from tabon.errors import NoPatientsWarning
+from tabon.errors import NoPatientsWarning, closest
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,25 @@ class LazyGroup(click.Group):
         """Run a command; what Python would print as a warning is a line for people."""
         with warnings_as_lines():
             return super().invoke(ctx)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command; of an unknown one say which was probably meant."""
+        if not args[0].startswith("-") and args[0] not in COMMANDS and not ctx.resilient_parsing:
+            close = closest(args[0], COMMANDS)
+            hint = f" Did you mean {close!r}?" if close else ""
+            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a command's name; none is imported for it."""
+        found = [
+            CompletionItem(name, help=entry.help)
+            for name, entry in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands of each task."""

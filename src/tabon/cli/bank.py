@@ -7,6 +7,7 @@ from typing import IO
 
 import click
 
+from tabon.cli.help import Group
 from tabon.cli.shared_options import (
     embedding_options,
     engine_option,
@@ -34,12 +35,12 @@ stored_search_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def bank() -> None:
     """Build and look at transition banks."""
 
 
-@bank.command()
+@bank.command(example="tabon bank build transitions.jsonl --out bank.tabon")
 @click.argument("transitions", type=click.File("rb"))
 @out_option("The bank file to write.")
 @engine_option
@@ -68,7 +69,7 @@ def build(
     click.echo(f"{out}: {len(built)} transitions, {len(built.table.sentences)} distinct sentences", err=True)
 
 
-@bank.command()
+@bank.command(example="tabon bank index bank.tabon --search index:bank-index --distance novelty")
 @bank_argument
 @click.option(
     "--search",
@@ -81,7 +82,7 @@ def build(
     multiple=True,
     default=["novelty"],
     show_default=True,
-    help=f"One of {', '.join(DISTANCES)}; may be given several times.",
+    help=f"One of {', '.join(DISTANCES)}; may be repeated.",
 )
 @reports_errors
 def index(bank_path: Path, search: str, distances: tuple[str, ...]) -> None:
@@ -93,7 +94,7 @@ def index(bank_path: Path, search: str, distances: tuple[str, ...]) -> None:
     click.echo(f"{len(loaded)} transitions can be searched under {', '.join(distances)}", err=True)
 
 
-@bank.command()
+@bank.command(example="tabon bank info bank.tabon")
 @bank_argument
 @stored_search_option
 @click.option("--card", is_flag=True, help="Print a card in Markdown instead, for its author to complete.")
@@ -108,7 +109,7 @@ def info(bank_path: Path, search: str | None, *, card: bool) -> None:
     click.echo(json.dumps({**loaded.info(), **stored}, indent=2))
 
 
-@bank.command()
+@bank.command(example="tabon bank verify bank.tabon")
 @bank_argument
 @stored_search_option
 @reports_errors

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from tabon.cli.shared_options import FOLDER, reports_errors
+from tabon.cli.help import Command
+from tabon.cli.shared_options import FOLDER, OneOf, reports_errors
 from tabon.evaluation.results import read_results
 from tabon.reporting.cards import (
     CHECKLISTS,
@@ -17,12 +18,12 @@ from tabon.reporting.cards import (
 )
 
 
-@click.command()
+@click.command(cls=Command, example="tabon card results.json --cohort cohort")
 @click.argument("results", type=click.Path(path_type=Path))
 @click.option("--journal", type=click.Path(path_type=Path), help="The journal of `tabon generate`.")
 @click.option("--cohort", type=FOLDER, help="The cohort folder of `tabon cohort` or `tabon import`.")
 @click.option(
-    "--checklist", type=click.Choice(CHECKLISTS), help="Print this reporting checklist instead of the card."
+    "--checklist", type=OneOf(CHECKLISTS), help="Print this reporting checklist instead of the card."
 )
 @reports_errors
 def card(results: Path, journal: Path | None, cohort: Path | None, checklist: str | None) -> None:

@@ -8,7 +8,17 @@ from typing import Any, get_args
 import click
 
 from tabon._internal.registry import check_name
-from tabon.cli.shared_options import FOLDER, reports_errors, show_progress, takes
+from tabon.cli.help import Command
+from tabon.cli.shared_options import (
+    FOLDER,
+    PATIENTS_HELP,
+    OneOf,
+    json_option,
+    num_drafts_option,
+    reports_errors,
+    show_progress,
+    takes,
+)
 from tabon.data.cohort.build import audit_table, build_cohort, write_simulated
 from tabon.data.cohort.datasets import GENERIC, get_dataset
 from tabon.data.cohort.link import Rules
@@ -17,7 +27,16 @@ from tabon.data.simulate import PROMPTS, SimulationSettings
 from tabon.errors import BadInputError
 
 folder_option = click.option("--out", required=True, type=FOLDER, help="The cohort folder.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the audit as JSON instead.")
+sections_option = click.option(
+    "--sections",
+    type=OneOf(["any", "both"]),
+    default="any",
+    show_default=True,
+    help="What a visit must have.",
+)
+priors_option = click.option(
+    "--priors", "history", default=1, show_default=True, help="Earlier visits kept as priors; 0 keeps all."
+)
 
 
 def read_shares(shares: str) -> tuple[float, float, float]:
@@ -33,27 +52,25 @@ def read_shares(shares: str) -> tuple[float, float, float]:
     return train, valid, test
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    example="tabon cohort generic visits.csv --columns patient=PatientID,date=StudyDate,report=ReportText "
+    "--out linked",
+)
 @click.argument("dataset")
 @click.argument("folder", type=click.Path(exists=True, path_type=Path))
 @folder_option
 @click.option("--seed", default=0, show_default=True, help="Chooses the view of a patient who has both.")
-@click.option(
-    "--sections",
-    type=click.Choice(["any", "both"]),
-    default="any",
-    show_default=True,
-    help="What a visit must have.",
-)
-@click.option("--history", default=1, show_default=True, help="Earlier visits kept as priors; 0 keeps all.")
+@sections_option
+@priors_option
 @click.option(
     "--shares",
     default="0.872,0.063,0.065",
     show_default=True,
-    help="Train, valid and test shares for a data set without splits.",
+    help="Train, valid and test shares if splits are drawn.",
 )
 @click.option(
-    "--columns", help="For `generic`: the column map, such as patient=PID,date=When,report=Text,view=View."
+    "--columns", help="For `generic`, which column is which: patient=PID,date=When,report=Text,view=View."
 )
 @click.option(
     "--egress", help="Where the reports may be sent: none, zero-retention or any. You answer for it."
@@ -105,18 +122,16 @@ def choose(name: str, columns: str | None) -> DataSet:
     return generic(column_map(columns))
 
 
-@click.command()
+@click.command(cls=Command, example="tabon simulate --out simulated --patients 400")
 @folder_option
-@click.option("--patients", default=1000, show_default=True, help="22362 make a cohort of the paper's size.")
+@click.option("--patients", default=1000, show_default=True, help=PATIENTS_HELP)
+@num_drafts_option("num_candidates")
 @click.option(
-    "--candidates",
-    "num_candidates",
-    default=5,
+    "--prompt",
+    type=OneOf(PROMPTS, case_sensitive=False),
+    default="p3",
     show_default=True,
-    help="Drafts for each query (the paper's K).",
-)
-@click.option(
-    "--prompt", type=click.Choice(PROMPTS), default="p3", show_default=True, help="How drafts were asked for."
+    help="How drafts were asked for.",
 )
 @click.option("--noise", default=0.5, show_default=True, help="0 for faultless drafts, 1 for the worst.")
 @click.option("--seed", default=0, show_default=True, help="Names the cohort.")

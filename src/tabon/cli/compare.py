@@ -17,9 +17,11 @@ from tabon.cli.evaluate import (
     shown_score,
     takes_scoring,
 )
+from tabon.cli.help import Command
 from tabon.cli.select import write_selections
 from tabon.cli.shared_options import (
     FOLDER,
+    SELECTOR,
     embedding_options,
     progress_bar,
     reports_errors,
@@ -41,10 +43,15 @@ from tabon.reporting.tables.places import slug
 from tabon.selectors import SELECTORS
 from tabon.selectors.scorer import PAPER
 from tabon.selectors.setup import SelectionSettings, make_selector
+from tabon.text.file_kinds import check_kind, first_line
 from tabon.text.records import read_transitions
 
 
-@click.command("compare")
+@click.command(
+    "compare",
+    cls=Command,
+    example="tabon compare queries.jsonl --bank bank.tabon --selector fused --selector paper --out compared",
+)
 @click.argument("queries", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--bank",
@@ -55,6 +62,7 @@ from tabon.text.records import read_transitions
 @click.option(
     "--selector",
     "selectors",
+    type=SELECTOR,
     multiple=True,
     required=True,
     help=f"As in `tabon select`: {PAPER} or one of {', '.join(SELECTORS)}; may be repeated.",
@@ -98,6 +106,8 @@ def compare_command(  # noqa: PLR0913  # each is an option
     loaded, missing = load_wanted(metrics, models, outside, (*filter(None, [show]), *settings.headline))
     with queries.open("rb") as lines:
         cases = read_cases(lines, name=str(queries))
+    if bank.suffix == ".jsonl":
+        check_kind(first_line(bank), "transitions", str(bank))
     out.mkdir(parents=True, exist_ok=True)
     steps = Steps(out, total=len(files) + 1 + (bank.suffix == ".jsonl"), on_progress=show_progress)
     transitions = _bank(bank, out / "bank.tabon", selection, steps)
@@ -166,7 +176,7 @@ def _picks(
 
     def choose() -> None:
         with queries.open("rb") as lines, replacing(path) as file:
-            write_selections(selector, lines, file)
+            write_selections(selector, lines, file, str(queries))
 
     inputs = [file_digest(queries), bank.sha256, selector.signature, settings.allow_bank_patients]
     steps.make(path, inputs, choose)

@@ -10,7 +10,8 @@ from typing import IO, Any
 import click
 
 from tabon._internal.atomic_files import replacing
-from tabon.cli.shared_options import name_of, reports_errors
+from tabon.cli.help import Group
+from tabon.cli.shared_options import OneOf, name_of, reports_errors
 from tabon.data.formats import DISCLAIMER, MAX_FILE, Received, patient_of, read_any, write_fhir, write_sr
 from tabon.data.formats.rexrank import Studies, parse_studies, study_record, submission
 from tabon.errors import BadInputError
@@ -27,15 +28,17 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OUT = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
 
-@click.group(epilog=DISCLAIMER)
+@click.group(cls=Group, epilog=DISCLAIMER)
 def convert() -> None:
     """Read priors and drafts from FHIR or DICOM SR, and write a chosen draft back; write ReXrank's JSON."""
 
 
-@convert.command()
+@convert.command(
+    example="tabon convert query --id s1 --prior prior.json --drafts drafts.jsonl --out query.jsonl"
+)
 @click.option("--id", "identity", required=True, help="The query's id.")
 @click.option("--prior", "priors", type=_FILE, multiple=True, required=True, help="FHIR JSON or DICOM SR.")
-@click.option("--draft", "drafts", type=_FILE, multiple=True, help="A draft as FHIR JSON or DICOM SR.")
+@click.option("--draft-file", "drafts", type=_FILE, multiple=True, help="A draft as FHIR JSON or DICOM SR.")
 @click.option("--drafts", "lines", type=click.File("rb"), help="Drafts as JSON Lines: strings or objects.")
 @click.option("--patient", help="Whose reports these are; without it the files must name one patient.")
 @click.option("--out", type=_OUT, default="-", help="Write here instead, in one step.")
@@ -78,7 +81,10 @@ def query(  # each is an option
     _write(json.dumps(record).encode() + b"\n", out)
 
 
-@convert.command()
+@convert.command(
+    example="tabon convert draft queries.jsonl chosen.jsonl --id s1 --about prior.json --to fhir-r5 "
+    "--out draft.json"
+)
 @click.argument("queries", type=click.File("rb"))
 @click.argument("selections", type=click.File("rb"))
 @click.option("--id", "identity", required=True, help="The query whose chosen draft is written.")
@@ -88,8 +94,8 @@ def query(  # each is an option
     required=True,
     help="Whom and what the draft is about: FHIR JSON, or any DICOM file of the study for dicom-sr.",
 )
-@click.option("--to", "target", type=click.Choice(TARGETS), required=True, help="The format to write.")
-@click.option("--seed", help="Makes the new DICOM UIDs follow from it.")
+@click.option("--to", "target", type=OneOf(TARGETS), required=True, help="The format to write.")
+@click.option("--uid-seed", "seed", help="A text that the new DICOM UIDs follow from.")
 @click.option("--same-patient", is_flag=True, help="The query and --about name one patient differently.")
 @click.option("--out", type=_OUT, required=True, help="Written in one step; `-` is standard output.")
 @reports_errors
@@ -123,7 +129,7 @@ def draft(  # noqa: PLR0913  # each is an option
     _write(data, out)
 
 
-@convert.command()
+@convert.command(example="tabon convert rexrank queries.jsonl chosen.jsonl --out submission.json")
 @click.argument("queries", type=click.File("rb"))
 @click.argument("selections", type=click.File("rb"))
 @click.option("--studies", type=_FILE, help="ReXrank's own file of these studies; its fields are kept.")
@@ -136,7 +142,7 @@ def rexrank(queries: IO[bytes], selections: IO[bytes], studies: Path | None, out
     read. Studies without a pick are left out and counted.
     """
     name = name_of(queries)
-    asked = [whole_query(found, name=name) for found in read_query_lines(queries)]
+    asked = [whole_query(found, name=name) for found in read_query_lines(queries, name=name)]
     picks = read_picks(selections, name=name_of(selections))
     check_picks(picks, [Case(found, Report()) for found in asked], name=name_of(selections))
     index = {found.id: picks.chosen.get(found.id, NOTHING) for found in asked}
@@ -160,7 +166,7 @@ def in_order(received: list[Received]) -> list[Received]:
 def find_query(stream: IO[bytes], identity: str) -> Query:
     """Return the query of this id."""
     name = name_of(stream)
-    for found in read_query_lines(stream):
+    for found in read_query_lines(stream, name=name):
         if found.id == identity:
             return whole_query(found, name=name)
     raise BadInputError(f"{name} has no query {identity!r}; give the id of one")

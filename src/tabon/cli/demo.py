@@ -15,7 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tabon._internal.atomic_files import replacing
-from tabon.cli.shared_options import FOLDER, open_store, progress_bar, reports_errors, store_options, takes
+from tabon.cli.help import Command
+from tabon.cli.shared_options import (
+    ENCODER_HELP,
+    FOLDER,
+    PATIENTS_HELP,
+    open_store,
+    progress_bar,
+    reports_errors,
+    store_options,
+    takes,
+)
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders import load_encoder
 from tabon.encoders.sentence_store import CachingEncoder, SentenceStore
@@ -82,11 +92,11 @@ class DemoResult:
     signature: str
 
 
-@click.command()
+@click.command(cls=Command, example="tabon demo --patients 400 --out demo-output")
 @click.option("--out", default="demo-output", show_default=True, type=FOLDER, help="The folder to write to.")
-@click.option("--patients", default=2500, show_default=True, help="Simulated patients, all splits together.")
+@click.option("--patients", default=2500, show_default=True, help=PATIENTS_HELP)
 @click.option("--seed", default=0, show_default=True, help="Names the cohort.")
-@click.option("--encoder", default="minilm", show_default=True, help="As in `tabon bank build`.")
+@click.option("--encoder", default="minilm", show_default=True, help=ENCODER_HELP)
 @store_options
 @reports_errors
 @takes(settings=SimulationSettings, store=open_store)

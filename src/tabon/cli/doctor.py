@@ -15,7 +15,8 @@ from types import MappingProxyType
 import click
 import numpy as np
 
-from tabon.cli.shared_options import default_store, reports_errors, store_option
+from tabon.cli.help import Command
+from tabon.cli.shared_options import default_store, json_option, reports_errors, store_option
 from tabon.encoders import load_encoder
 from tabon.encoders.load import MPNET
 from tabon.encoders.sentence_store import SentenceStore
@@ -185,8 +186,8 @@ def nltk_folders() -> list[Path]:
     return [*(Path(folder).expanduser() for folder in (*own, "~/nltk_data")), *places]
 
 
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON Lines instead.")
+@click.command(cls=Command, example="tabon doctor")
+@json_option
 @store_option
 @reports_errors
 def doctor(as_json: bool, store: Path | None) -> None:  # noqa: FBT001  # a click flag

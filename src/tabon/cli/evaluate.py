@@ -10,9 +10,11 @@ from typing import IO
 import click
 
 from tabon._internal.registry import check_name
+from tabon.cli.help import Command
 from tabon.cli.shared_options import (
     FILE,
     NAMES,
+    SELECTOR,
     bank_option,
     embedding_options,
     measurements_options,
@@ -87,13 +89,15 @@ scoring_options = option_group(
         help=f"Some of {', '.join(METRICS)}.",
     ),
     click.option(
-        "--model",
+        "--metric-files",
         "models",
         multiple=True,
         help="METRIC=FOLDER[@sha256:SUM], the local files of a metric; may be repeated.",
     ),
     scores_option,
-    click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples and swaps."),
+    click.option(
+        "--resamples", default=10_000, show_default=True, help="Bootstrap resamples, swaps of tests."
+    ),
     click.option("--seed", default=0, show_default=True, help="Draws the resamples and the swaps."),
     click.option("--random-seeds", default="0,1,2,3,4", show_default=True, help="Of the random baseline."),
     click.option(
@@ -141,7 +145,11 @@ takes_scoring = partial(
 )
 
 
-@click.command("evaluate")
+@click.command(
+    "evaluate",
+    cls=Command,
+    example="tabon evaluate queries.jsonl --selections fused=chosen.jsonl --out results.json",
+)
 @click.argument("queries", type=click.File("rb"))
 @click.option(
     "--selections",
@@ -208,7 +216,7 @@ def load_wanted(
     wanted, folders = names(metrics), dict(_model(text) for text in models)
     if not wanted or folders.keys() - set(wanted):
         raise BadInputError(
-            "--metrics names no metric, or --model one that is not measured; name it in --metrics"
+            "--metrics names no metric, or --metric-files one that is not measured; name it in --metrics"
         )
     loaded, missing = load_metrics(wanted, folders)
     own = (score.name for metric in loaded for score in metric.scores)
@@ -281,17 +289,22 @@ def _model(text: str) -> tuple[str, Path]:
     """Read METRIC=FOLDER."""
     name, equals, folder = text.partition("=")
     if not equals:
-        raise BadInputError(f"--model {text!r} names no folder; write METRIC=FOLDER")
+        raise BadInputError(f"--metric-files {text!r} names no folder; write METRIC=FOLDER")
     return name, Path(folder)
 
 
-@click.command("controls")
+@click.command(
+    "controls",
+    cls=Command,
+    example="tabon controls queries.jsonl --bank bank.tabon --condition prior --out controls.json",
+)
 @click.argument("queries", type=click.File("rb"))
 @bank_option
 @out_option("The results to write.")
 @click.option(
     "--selector",
     "selectors",
+    type=SELECTOR,
     multiple=True,
     help=f"As in `tabon select`; may be repeated. Default: {', '.join(DEFAULT_SELECTORS)}.",
 )
@@ -317,7 +330,7 @@ def _model(text: str) -> tuple[str, Path]:
     help="Scores to compare by.",
 )
 @click.option("--seed", default=0, show_default=True, help="Draws resamples, exchanges of priors, patients.")
-@click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples of patients.")
+@click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples, swaps of tests.")
 @click.option("--shuffles", default=5, show_default=True, help="Exchanges of priors that are averaged.")
 @click.option(
     "--other-encoder", default="", help="For the swap. Default: hashing, or minilm if the bank's is hashing."

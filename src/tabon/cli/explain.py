@@ -11,13 +11,16 @@ from typing import IO
 import click
 
 from tabon.cli.evaluate import read_named_picks
+from tabon.cli.help import Command
 from tabon.cli.select import method_options, takes_selection
 from tabon.cli.shared_options import (
     FILE,
+    abstain_option,
     bank_option,
     calibration_option,
     embedding_options,
     images_option,
+    json_option,
     name_of,
     no_bank_text_option,
     reports_errors,
@@ -46,25 +49,33 @@ from tabon.service.explorer.studies import NEIGHBOURS as NEIGHBOURS_ON_A_PAGE
 from tabon.service.parsing import NOTICE
 from tabon.text.records import BadLine, Query, read_query_lines, whole_query
 
+page_score_option = click.option(
+    "--score",
+    default=DEFAULT_SCORE,
+    show_default=True,
+    help="What a page measures gain in, where queries have a reference; none measures nothing.",
+)
+title_option = click.option("--title", help="Stands over the page. Default: the name of the queries' file.")
 ON_A_TERMINAL, ON_A_PAGE = 5, 100  # queries that are explained if none is named
 
 
-@click.command()
+@click.command(cls=Command, example="tabon explain queries.jsonl --bank bank.tabon --selector fused")
 @click.argument("queries", type=click.File("rb"))
 @bank_option
-@click.option("--id", "ids", multiple=True, help="Explain this query; may be given several times.")
+@click.option("--id", "ids", multiple=True, help="Explain the query of this id; may be repeated.")
 @click.option("--draft", type=int, help="Explain this draft, numbered from 0, instead of the chosen one.")
 @method_options
 @click.option(
-    "--show",
+    "--changes",
+    "show",
     type=click.IntRange(min=0),
     default=NEIGHBOURS,
     show_default=True,
-    help="Training changes to show, at most -k.",
+    help="Training changes to show of each draft, at most -k.",
 )
 @no_bank_text_option
-@click.option("--html", type=FILE, help="Write the explorer's page here, in one step.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a query.")
+@click.option("--html", type=FILE, help="Write the page here, in one step.")
+@json_option
 @embedding_options
 @reports_errors
 @takes_selection()
@@ -87,7 +98,7 @@ def explain(  # noqa: PLR0913  # each is an option
     changes in the bank as text, and the distances of all drafts. Prints text,
     which holds report text, to standard output.
     """
-    found = _asked_for(list(read_query_lines(queries)), ids, name_of(queries))
+    found = _asked_for(list(read_query_lines(queries, name=name_of(queries))), ids, name_of(queries))
     shown = found if ids or (as_json and html is None) else found[: ON_A_PAGE if html else ON_A_TERMINAL]
     loaded = TransitionBank.load(bank)
     if html is not None:
@@ -120,15 +131,14 @@ def _asked_for(found: Sequence[Query | BadLine], ids: tuple[str, ...], name: str
     return wanted
 
 
-@click.command("flags")
+@click.command("flags", cls=Command, example="tabon flags queries.jsonl --selections chosen.jsonl")
 @click.argument("queries", type=click.File("rb"))
 @click.option(
     "--selections",
-    type=FILE,
     help="Look at the chosen drafts alone: what `tabon select` printed for QUERIES.",
 )
 @reports_errors
-def flags_command(queries: IO[bytes], selections: Path | None) -> None:
+def flags_command(queries: IO[bytes], selections: str | None) -> None:
     """Print what a reader should look at in each draft of QUERIES.
 
     One JSON object a draft that has flags: dropped or denied findings, findings
@@ -136,11 +146,12 @@ def flags_command(queries: IO[bytes], selections: Path | None) -> None:
     flip, copied priors, empty or chatty drafts; each with the sentences
     concerned, counted from 0. No report text is printed.
     """
-    picks = None if selections is None else read_named_picks(str(selections))
+    picks = None if selections is None else read_named_picks(selections)
     chosen = None if picks is None else picks.chosen
     count = answered = 0
-    for line in read_query_lines(queries):
-        query = whole_query(line, name=name_of(queries))
+    name = name_of(queries)
+    for line in read_query_lines(queries, name=name):
+        query = whole_query(line, name=name)
         count += 1
         answered += chosen is not None and query.id in chosen
         only = None if chosen is None else chosen.get(query.id, NOTHING)
@@ -149,7 +160,7 @@ def flags_command(queries: IO[bytes], selections: Path | None) -> None:
                 record = {"id": query.id, "draft": draft, "flags": [asdict(flag) for flag in flags]}
                 click.echo(json.dumps(record))
     if count == 0:
-        raise BadInputError(f"{name_of(queries)} holds no queries; write one JSON object a line")
+        raise BadInputError(f"{name} holds no queries; write one JSON object a line")
     if chosen is not None and answered == 0:
         raise BadInputError(f"{selections} answers none of the queries; give the selections made for them")
 
@@ -188,21 +199,18 @@ class PageOptions:
         )
 
 
-@click.command()
+@click.command(
+    cls=Command, example="tabon report queries.jsonl --bank bank.tabon --selector fused --html studies.html"
+)
 @click.argument("queries", type=click.File("rb"))
 @bank_option
 @click.option("--html", required=True, type=FILE, help="Write the page here, in one step.")
 @method_options
-@click.option("--abstain", type=float, help="Choose nothing where the pick's p is at most this.")
+@abstain_option
 @calibration_option
-@click.option(
-    "--score",
-    default=DEFAULT_SCORE,
-    show_default=True,
-    help="What gain is measured in, where queries have a reference; none measures nothing.",
-)
+@page_score_option
 @images_option
-@click.option("--title", help="Stands over the page. Default: the name of QUERIES.")
+@title_option
 @click.option(
     "--limit",
     type=click.IntRange(1, MOST_STUDIES),
@@ -211,7 +219,8 @@ class PageOptions:
     help="Studies on the page, the first ones of the file.",
 )
 @click.option(
-    "--show",
+    "--changes",
+    "show",
     type=click.IntRange(min=0),
     default=NEIGHBOURS_ON_A_PAGE,
     show_default=True,
@@ -252,7 +261,8 @@ def report(  # each is an option
 
 def first_queries(lines: IO[bytes], most: int) -> tuple[list[Query], bool]:
     """Return the first queries of a file, and whether there are more; a bad line is an error."""
-    found = [whole_query(query, name=name_of(lines)) for query in islice(read_query_lines(lines), most + 1)]
+    name = name_of(lines)
+    found = [whole_query(query, name=name) for query in islice(read_query_lines(lines, name=name), most + 1)]
     check_count(len(found[:most]))
     return found[:most], len(found) > most
 

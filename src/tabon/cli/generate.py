@@ -15,7 +15,17 @@ from typing import Any
 import click
 
 from tabon._internal.atomic_files import replacing
-from tabon.cli.shared_options import FOLDER, POSITIVE, out_option, reports_errors, show_progress, takes
+from tabon.cli.help import Command
+from tabon.cli.shared_options import (
+    FOLDER,
+    POSITIVE,
+    SECONDS,
+    num_drafts_option,
+    out_option,
+    reports_errors,
+    show_progress,
+    takes,
+)
 from tabon.errors import BadInputError
 from tabon.generation.batches import BatchLimits, BatchRun
 from tabon.generation.journal import Journal, Kept, RecordFile, read_journal
@@ -32,11 +42,10 @@ from tabon.generation.providers.names import (
 from tabon.generation.queries import JoinCounts, queries_from
 from tabon.generation.runner import FREE, Budget, Limits, Price, Progress, Run, Task, read_price
 from tabon.generation.tasks import Asking, check_egress, count_studies, read_split, tasks
+from tabon.text.file_kinds import JOURNAL, check_kind, first_line
 
 COHORT = click.Path(exists=True, file_okay=False, path_type=Path)
-samples_option = click.option(
-    "-n", "--samples", type=POSITIVE, default=5, show_default=True, help="Drafts a study (K)."
-)
+split_option = click.option("--split", default="test", show_default=True, help="The split with drafts.")
 
 
 limit_option = click.option("--limit", type=POSITIVE, help="The first studies of the split alone: a trial.")
@@ -61,19 +70,22 @@ def model_options_of(
     )
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    example="tabon generate cohort --model smollm2 --prompt P3 -n 5 --out journal.jsonl --dry-run",
+)
 @click.argument("cohort", type=COHORT)
 @click.option(
     "--model", required=True, help="KIND:NAME, such as gemini:gemini-2.5-flash-lite, openai:NAME or smollm2."
 )
 @click.option("--prompt", "prompts", default="P1,P2,P3", show_default=True, help="P1, P2, P3 or P3-hardened.")
-@samples_option
+@num_drafts_option("samples")
 @out_option("The journal of drafts.")
-@click.option("--split", default="test", show_default=True, help="The split to write drafts for.")
+@split_option
 @click.option("--images", type=FOLDER, help="The folder of images; none: text only.")
-@click.option("--temperature", default=1.0, show_default=True)
-@click.option("--top-p", default=1.0, show_default=True)
-@click.option("--max-tokens", default=512, show_default=True)
+@click.option("--temperature", default=1.0, show_default=True, help="Of sampling; 0: the likeliest words.")
+@click.option("--top-p", default=1.0, show_default=True, help="Share of likely words to sample from.")
+@click.option("--max-tokens", default=512, show_default=True, help="Of one draft.")
 @click.option("--seed", default=0, show_default=True, help="Draws the drafts' seeds and P2's examples.")
 @click.option("--concurrency", default=8, show_default=True, help="Requests in flight.")
 @click.option("--rate", "per_minute", type=float, help="Requests a minute at most.")
@@ -81,7 +93,9 @@ def model_options_of(
 @click.option("--cap", type=float, help="Dollars that the whole journal may cost.")
 @click.option("--base-url", help="Of an OpenAI-compatible server, or another address of a provider.")
 @click.option("--command", help="The command of a command:NAME model.")
-@click.option("--timeout", default=120.0, show_default=True, help="Seconds to wait for one answer.")
+@click.option(
+    "--timeout", type=SECONDS, default=120.0, show_default=True, help="Seconds to wait for one answer."
+)
 @click.option("--batch", is_flag=True, help="Use the batch jobs of gemini or mistral; run again to fetch.")
 @limit_option
 @click.option("--dry-run", is_flag=True, help="Count and estimate; needs no key and no permission.")
@@ -225,13 +239,13 @@ def estimate(wanted: Iterator[Task], out: Path, price: Price | None, generator: 
     return {**estimated, "most_it_may_cost": None} if unknown else estimated
 
 
-@click.command()
+@click.command(cls=Command, example="tabon drafts journal.jsonl --cohort cohort --out queries.jsonl")
 @click.argument("journal", type=click.Path(path_type=Path))
-@click.option("--cohort", required=True, type=COHORT)
+@click.option("--cohort", required=True, type=COHORT, help="The folder that drafts were generated for.")
 @click.option("--model", help="Of which model, where the journal has several.")
 @click.option("--prompt", help="Under which prompt, where the journal has several.")
-@samples_option
-@click.option("--split", default="test", show_default=True, help="The split that was asked for.")
+@num_drafts_option("samples")
+@split_option
 @limit_option
 @out_option("The queries to write.")
 @reports_errors
@@ -269,6 +283,8 @@ def drafts(  # noqa: PLR0913  # each is an option
 
 def choose(journal: Path, model: str | None, prompt: str | None) -> tuple[str, str]:
     """Return the one configuration that is meant."""
+    if journal.is_file():
+        check_kind(first_line(journal), JOURNAL, str(journal))
     found = Counter((record["model"], record["prompt"]) for record in read_journal(journal))
     meant = [pair for pair in found if model in (None, pair[0]) and prompt in (None, pair[1])]
     if len(meant) != 1:

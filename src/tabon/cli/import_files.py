@@ -8,8 +8,9 @@ from typing import Literal
 
 import click
 
-from tabon.cli.cohort import folder_option, read_shares
-from tabon.cli.shared_options import reports_errors, takes
+from tabon.cli.cohort import folder_option, priors_option, read_shares, sections_option
+from tabon.cli.help import Command
+from tabon.cli.shared_options import dry_run_option, json_option, reports_errors, takes
 from tabon.data.cohort.build import audit_table
 from tabon.data.cohort.link import Rules
 from tabon.data.imports.columns import VISIT_SPELLINGS, role_map
@@ -17,6 +18,8 @@ from tabon.data.imports.dates import Order
 from tabon.data.imports.draft_table import DRAFT_ROLES, read_draft_rows
 from tabon.data.imports.import_cohort import ImportedCohort, import_cohort
 from tabon.data.imports.visit_table import read_visit_rows
+from tabon.errors import BadInputError
+from tabon.text.file_kinds import BANK, RECORDS, first_line, kind_of
 
 SHOWN_ROWS = 10  # of those that are left out; all are in excluded.jsonl
 USUAL_SHARES = ",".join(map(str, Rules().shares))
@@ -27,7 +30,11 @@ def _rules(seed: int, sections: Literal["any", "both"], history: int, shares: st
     return Rules(seed=seed, sections=sections, history=history, shares=read_shares(shares or USUAL_SHARES))
 
 
-@click.command("import")
+@click.command(
+    "import",
+    cls=Command,
+    example="tabon import visits.csv --drafts drafts.csv --out cohort --dry-run",
+)
 @click.argument("visits", type=click.Path(exists=True, path_type=Path))
 @folder_option
 @click.option(
@@ -36,7 +43,9 @@ def _rules(seed: int, sections: Literal["any", "both"], history: int, shares: st
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A file of drafts; repeat it for one file per sample.",
 )
-@click.option("--columns", default="", help="Columns of VISITS that are not found: patient=PID,date=When.")
+@click.option(
+    "--columns", default="", help="Which column is which, where names do not tell: patient=PID,date=When."
+)
 @click.option("--draft-columns", default="", help="The same for the drafts: study=Acc,text=Output.")
 @click.option("--day-first", "order", flag_value="day-first", help="3/4/2019 is the 3rd of April.")
 @click.option("--month-first", "order", flag_value="month-first", help="3/4/2019 is March the 4th.")
@@ -47,18 +56,10 @@ def _rules(seed: int, sections: Literal["any", "both"], history: int, shares: st
 @click.option(
     "--seed", default=0, show_default=True, help="Draws splits, and the view of a patient with both."
 )
-@click.option(
-    "--sections",
-    type=click.Choice(["any", "both"]),
-    default="any",
-    show_default=True,
-    help="What a visit must have.",
-)
-@click.option("--history", default=1, show_default=True, help="Earlier visits kept as priors; 0 keeps all.")
-@click.option("--dry-run", is_flag=True, help="Write nothing; print what would be written.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print guesses, audit and left-out rows as JSON instead."
-)
+@sections_option
+@priors_option
+@dry_run_option
+@json_option
 @reports_errors
 @takes(rules=_rules)
 def import_command(  # noqa: PLR0913  # each is an option
@@ -75,16 +76,13 @@ def import_command(  # noqa: PLR0913  # each is an option
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    r"""Make a cohort, and queries if there are drafts, of your own files.
+    """Make a cohort, and queries if there are drafts, of your own files.
 
     VISITS is a table with a row per report: patient, date, and findings and
     impression or the whole report. CSV, TSV, JSON, JSON Lines and Parquet are
     read. Columns are found by their names; what was guessed is printed.
-
-    \b
-    Example:
-      tabon import visits.csv --drafts drafts.csv --out cohort --dry-run
     """
+    _check_visits(visits)
     table = read_visit_rows(
         visits, columns=role_map(columns, VISIT_SPELLINGS), order=order, encoding=encoding
     )
@@ -96,6 +94,16 @@ def import_command(  # noqa: PLR0913  # each is an option
     click.echo(_json(imported) if as_json else "\n".join(_table(imported)))
     for line in _next_steps(imported, out, dry_run=dry_run):
         click.echo(line, err=True)
+
+
+def _check_visits(path: Path) -> None:
+    """Refuse a file that is past an import already."""
+    if path.is_file():
+        kind = kind_of(first_line(path), "visits")
+        if kind in RECORDS or kind == BANK:
+            raise BadInputError(
+                f"{path} looks like {kind}, not visits; that needs no import, give a table of reports"
+            )
 
 
 def _table(imported: ImportedCohort) -> Iterator[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tabon.cli.generate import drafts, generate, limit_option
+from tabon.cli.help import Command
 from tabon.cli.preflight import preflight
 from tabon.cli.shared_options import (
     FOLDER,
@@ -33,7 +34,7 @@ from tabon.reporting.experiment.runner import JOURNAL
 from tabon.reporting.tables import merge_results, render
 
 
-@click.command("reproduce")
+@click.command("reproduce", cls=Command, example="tabon reproduce --dry-run")
 @click.argument("experiment", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--out",
@@ -123,7 +124,7 @@ def generate_drafts(plan: Experiment, journal: Path, limit: int | None, run: Run
     context.invoke(drafts, **shared, journal=journal, model=run.model, prompt=run.prompt, out=queries)
 
 
-@click.command("table")
+@click.command("table", cls=Command, example="tabon table results.json --out tables")
 @click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
 @table_options
 @click.option("--only", help="Print only the tables whose label holds this, such as avg-findings.")

@@ -8,7 +8,8 @@ import click
 from tabon._internal.atomic_files import replacing
 from tabon._internal.registry import check_name
 from tabon.cli.evaluate import read_named_picks, read_outside, scores_option
-from tabon.cli.shared_options import FILE, name_of, reports_errors, takes
+from tabon.cli.help import Command
+from tabon.cli.shared_options import FILE, OneOf, name_of, reports_errors, takes
 from tabon.errors import UnknownNameError
 from tabon.evaluation import read_cases
 from tabon.evaluation.curves import measured_for_risk, risk_of
@@ -22,7 +23,7 @@ from tabon.reporting.plots.curves import risk_plot
 from tabon.text.reports import Section
 
 
-@click.command("risk")
+@click.command("risk", cls=Command, example="tabon risk queries.jsonl --selections fused=chosen.jsonl")
 @click.argument("queries", type=click.File("rb"))
 @click.option(
     "--selections",
@@ -38,7 +39,11 @@ from tabon.text.reports import Section
 )
 @scores_option
 @click.option(
-    "--section", type=click.Choice(["findings", "impression"]), default="findings", show_default=True
+    "--section",
+    type=OneOf(["findings", "impression"]),
+    default="findings",
+    show_default=True,
+    help="The section that is scored.",
 )
 @click.option("--figure", type=FILE, help=f"Draw the curves to this file too: .{', .'.join(FIGURE_FORMS)}.")
 @reports_errors

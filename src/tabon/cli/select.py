@@ -1,8 +1,9 @@
 """`tabon select`."""
 
 import sys
-from collections.abc import Iterable
-from contextlib import closing
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,9 +12,12 @@ from typing import IO
 import click
 
 from tabon._internal.atomic_files import replacing
+from tabon.cli.help import Command
 from tabon.cli.shared_options import (
-    FILE,
+    SELECTOR,
+    abstain_option,
     bank_option,
+    calibration_option,
     embedding_options,
     engine_option,
     name_of,
@@ -31,19 +35,29 @@ from tabon.method.distances import DISTANCES
 from tabon.method.nearest import AGGREGATES, ZERO_POLICIES
 from tabon.selectors import SELECTORS
 from tabon.selectors.abstention import Calibration, read_calibration
-from tabon.selectors.scorer import PAPER, AnySelector
-from tabon.selectors.setup import SelectionSettings, answer, in_batches, make_selector, may_abstain
+from tabon.selectors.scorer import ALIASES, PAPER, AnySelector
+from tabon.selectors.setup import (
+    Complaint,
+    SelectionSettings,
+    answer,
+    in_batches,
+    make_selector,
+    may_abstain,
+)
 from tabon.text.records import read_query_lines
 
 QUERIES_AT_ONCE = 256
+SAME_REASONS = 10  # queries that are named for one reason
 
 
 method_options = option_group(
     click.option(
         "--selector",
+        type=SELECTOR,
         default=PAPER,
         show_default=True,
-        help=f"{PAPER} or one of {', '.join(SELECTORS)}, with a variant after a colon.",
+        help=f"{PAPER} or one of {', '.join(SELECTORS)}, with a variant after a colon; "
+        f"{', '.join(f'{name} is {own}' for name, own in ALIASES.items())}.",
     ),
     click.option("--distance", help=f"One of {', '.join(DISTANCES)}.  [default: novelty]"),
     click.option("--aggregate", help=f"One of {', '.join(AGGREGATES)}.  [default: min]"),
@@ -74,20 +88,15 @@ def _calibration(calibration: Path | None = None) -> Calibration | None:
 takes_selection = partial(takes, store=store_path, calibration=_calibration, settings=SelectionSettings)
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    example="tabon select queries.jsonl --bank bank.tabon --selector fused --out chosen.jsonl",
+)
 @click.argument("queries", type=click.File("rb"))
 @bank_option
 @method_options
-@click.option(
-    "--abstain",
-    type=float,
-    help="Choose nothing where the pick's p is at most this: about the share of similar cases left out.",
-)
-@click.option(
-    "--calibration",
-    type=FILE,
-    help="Made by `tabon calibrate`; without it the bank's own transitions calibrate (paper only).",
-)
+@abstain_option
+@calibration_option
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
@@ -112,10 +121,10 @@ def select(
     else:
         selector = may_abstain(make_selector(TransitionBank.load(bank), settings), settings)
         if out is None or str(out) == "-":
-            failures = write_selections(selector, queries, sys.stdout.buffer)
+            failures = write_selections(selector, queries, sys.stdout.buffer, name_of(queries))
         else:
             with replacing(out) as file:
-                failures = write_selections(selector, queries, file)
+                failures = write_selections(selector, queries, file, name_of(queries))
     if failures:
         raise BadInputError(
             f"{failures} of the queries in {name_of(queries)} were not answered; see the lines above"
@@ -131,9 +140,24 @@ def _elsewhere(
     source = click.get_current_context().get_parameter_source("store")
     if source != click.core.ParameterSource.COMMANDLINE:
         settings = replace(settings, store=None)  # the default is a place of this machine
-    complain = partial(click.echo, err=True)
-    with closing(open_engine(engine)) as where:
-        return select_parts(where, bank, settings, queries, out, complain=complain, progress=_show_count)
+    with closing(open_engine(engine)) as where, saying_complaints() as say:
+        return select_parts(where, bank, settings, queries, out, complain=say, progress=_show_count)
+
+
+@contextmanager
+def saying_complaints() -> Iterator[Callable[[Complaint], None]]:
+    """Give a function that says why a query has no answer; of the same reason ten times, then a count."""
+    counts: Counter[str] = Counter()
+
+    def say(complaint: Complaint) -> None:
+        counts[complaint.reason] += 1
+        if counts[complaint.reason] <= SAME_REASONS:
+            click.echo(complaint, err=True)
+
+    yield say
+    for reason, count in counts.items():
+        if count > SAME_REASONS:
+            click.echo(f"and {count - SAME_REASONS:,} more queries: {reason}", err=True)
 
 
 def _show_count(count: int) -> None:
@@ -141,18 +165,19 @@ def _show_count(count: int) -> None:
     show_progress(f"{count:,} queries")
 
 
-def write_selections(selector: AnySelector, lines: Iterable[bytes], out: IO[bytes]) -> int:
+def write_selections(selector: AnySelector, lines: Iterable[bytes], out: IO[bytes], name: str) -> int:
     """Answer queries in batches and return how many could not be answered."""
     failures = count = 0
-    for batch in in_batches(read_query_lines(lines), QUERIES_AT_ONCE):
-        answered = answer(selector, batch)
-        for complaint in answered.complaints:
-            click.echo(complaint, err=True)
-        out.write(answered.selections)
-        out.flush()
-        count += answered.queries
-        failures += len(answered.complaints)
-        _show_count(count)
+    with saying_complaints() as say:
+        for batch in in_batches(read_query_lines(lines, name=name), QUERIES_AT_ONCE):
+            answered = answer(selector, batch)
+            for complaint in answered.complaints:
+                say(complaint)
+            out.write(answered.selections)
+            out.flush()
+            count += answered.queries
+            failures += len(answered.complaints)
+            _show_count(count)
     if count == 0:
         raise BadInputError("the file holds no queries; write one JSON object a line")
     return failures

@@ -1,7 +1,7 @@
 """`tabon serve`."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -9,17 +9,21 @@ from typing import IO
 
 import click
 
-from tabon.cli.explain import PageOptions, open_studies
+from tabon.cli.explain import PageOptions, open_studies, page_score_option, title_option
 from tabon.cli.select import method_options, takes_selection
 from tabon.cli.shared_options import (
     FILE,
     POSITIVE,
+    SECONDS,
     ConfiguredCommand,
+    OneOf,
+    abstain_option,
     bank_option,
     calibration_option,
     encoder_option,
     images_option,
     no_bank_text_option,
+    num_drafts_option,
     reports_errors,
     search_option,
 )
@@ -37,15 +41,23 @@ from tabon.service import (
     serve,
 )
 from tabon.service.batcher import BatchSettings
-from tabon.service.explorer.studies import DEFAULT_SCORE
 from tabon.service.explorer_routes import explorer_module
 from tabon.service.gateway import GatewaySettings, gateway_module, gateway_settings
 from tabon.service.guard import guard_settings, read_token
 from tabon.service.server import FORMATS, address_of
 
+GATEWAY_OPTIONS = (  # as parameters
+    "upstream_key_file",
+    "pass_key",
+    "allow_plain_upstream",
+    "drafts",
+    "most_drafts",
+    "upstream_timeout",
+    "prune",
+    "prune_points",
+)
 LIMITS, BATCHES, ANSWERS = Limits(), BatchSettings(), AnswerSettings()
 GATEWAY_SELECTOR = "fused"  # ahead in the mean over all kinds of drafts: experiments/openi/KINDS.md
-SECONDS = click.FloatRange(min=0, min_open=True)
 HEARD = ("tabon.service", "tabon.service.gateway", "uvicorn.error")  # loggers that may speak
 log = logging.getLogger("tabon.service")
 
@@ -74,15 +86,10 @@ def _gateway(  # noqa: PLR0913  # each is an option
 ) -> GatewaySettings | None:
     """Return how to ask the upstream; options of a gateway without one are refused."""
     if upstream is None:
-        for name, given in {
-            "--upstream-key-file": upstream_key_file,
-            "--pass-key": pass_key,
-            "--allow-plain-upstream": allow_plain_upstream,
-            "--prune": prune,
-        }.items():
-            if given:
-                raise BadInputError(f"{name} belongs to a gateway; give --upstream too")
+        _refuse(GATEWAY_OPTIONS, "belongs to a gateway; give --upstream too")
         return None
+    if not prune:
+        _refuse(("prune_points",), "does not count without --prune; give it too, or leave this out")
     try:
         points = tuple(int(part) for part in prune_points.split(","))
     except ValueError:
@@ -103,6 +110,15 @@ def _gateway(  # noqa: PLR0913  # each is an option
     )
 
 
+def _refuse(parameters: Iterable[str], reason: str) -> None:
+    """Refuse an option that was given although it cannot have an effect."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        is_given = context.get_parameter_source(str(option.name)) != click.core.ParameterSource.DEFAULT
+        if option.name in parameters and is_given and context.params[option.name]:
+            raise BadInputError(f"{max(option.opts, key=len)} {reason}")
+
+
 def _limits(max_body: int, max_drafts: int) -> Limits:
     """Return how large a request may be."""
     return Limits(body=max_body, drafts=max_drafts)
@@ -113,12 +129,14 @@ def _bank_text(*, no_bank_text: bool) -> bool:
     return not no_bank_text
 
 
-@click.command("serve", cls=ConfiguredCommand)
+@click.command(
+    "serve",
+    cls=ConfiguredCommand,
+    example="tabon serve --bank bank.tabon --queries queries.jsonl --selector fused",
+)
 @bank_option
 @method_options
-@click.option(
-    "--abstain", type=float, help="Choose nothing where the pick's p is at most this, as in `tabon select`."
-)
+@abstain_option
 @calibration_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind; others need a token.")
 @click.option(
@@ -136,7 +154,12 @@ def _bank_text(*, no_bank_text: bool) -> bool:
 @click.option("--max-drafts", type=POSITIVE, default=LIMITS.drafts, show_default=True, help="Of one query.")
 @click.option("--queue", type=POSITIVE, default=BATCHES.queue, show_default=True, help="Requests that wait.")
 @click.option(
-    "--batch", "size", type=POSITIVE, default=BATCHES.size, show_default=True, help="Requests in a batch."
+    "--batch-size",
+    "size",
+    type=POSITIVE,
+    default=BATCHES.size,
+    show_default=True,
+    help="Of requests.",
 )
 @click.option(
     "--timeout",
@@ -158,13 +181,8 @@ def _bank_text(*, no_bank_text: bool) -> bool:
     "--queries", type=click.File("rb"), help="Show the studies of this file at /, as `tabon report` does."
 )
 @images_option
-@click.option(
-    "--score",
-    default=DEFAULT_SCORE,
-    show_default=True,
-    help="What the page measures gain in, where queries have a reference; none measures nothing.",
-)
-@click.option("--title", help="Stands over the page. Default: the name of the queries' file.")
+@page_score_option
+@title_option
 @click.option(
     "--upstream",
     metavar="URL",
@@ -175,8 +193,15 @@ def _bank_text(*, no_bank_text: bool) -> bool:
 @click.option(
     "--allow-plain-upstream", is_flag=True, help="Let text and keys travel to another machine over http."
 )
-@click.option("--drafts", type=int, default=5, show_default=True, help="To ask the upstream for.")
-@click.option("--most-drafts", type=int, default=16, show_default=True, help="That one request may ask for.")
+@num_drafts_option("drafts")
+@click.option(
+    "--upstream-max-drafts",
+    "most_drafts",
+    type=POSITIVE,
+    default=16,
+    show_default=True,
+    help="Drafts that one request may ask for.",
+)
 @click.option(
     "--upstream-timeout",
     type=SECONDS,
@@ -197,7 +222,7 @@ def _bank_text(*, no_bank_text: bool) -> bool:
 @click.option("--store", type=FILE, help="Keep sentence embeddings here between runs, instead of in memory.")
 @click.option(
     "--log-format",
-    type=click.Choice(list(FORMATS)),
+    type=OneOf(list(FORMATS)),
     default="text",
     show_default=True,
     help="json: one object a line.",
@@ -237,9 +262,8 @@ def serve_command(  # noqa: PLR0913  # each is made of options
     or in the file of --config (max-body = 1000000). The command line beats a
     variable, a variable beats the file.
     """
-    for name, given in {"--images": page.images, "--title": page.title}.items():
-        if queries is None and given:
-            raise BadInputError(f"{name} belongs to the page; give --queries too")
+    if queries is None:
+        _refuse(("images", "title", "score"), "belongs to the page; give --queries too")
     if gateway is not None and not _names_method(settings):
         settings = replace(settings, selector=GATEWAY_SELECTOR)
     with _speaking(FORMATS[log_format]), listening(where) as sockets:

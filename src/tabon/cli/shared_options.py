@@ -16,10 +16,12 @@ from typing import IO, Any, ParamSpec, TypeVar
 import click
 
 from tabon._internal.typed_values import MisfitError, check_keys
+from tabon.cli.help import Command, long_name
 from tabon.encoders.sentence_store import SentenceStore
-from tabon.errors import BadInputError, TabonError
+from tabon.errors import BadInputError, TabonError, closest
 from tabon.method.sentence_sets import Progress
 from tabon.metrics.protocol import MeasurementStore
+from tabon.selectors.scorer import full_name
 
 SECONDS_BETWEEN_LINES = 60.0  # of progress in a log; a command that is done sooner writes none
 LAST_LINE = "tabon.last_line_of_progress"  # in click's context
@@ -30,7 +32,24 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+class OneOf(click.Choice[str]):
+    """A choice that names the value that was probably meant."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the value, or refuse it with the closest one."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            close = closest(str(value), self.choices)
+            hint = f" Did you mean {close!r}?" if close else ""
+            self.fail(f"{error.message}{hint}", param, ctx)
+
+
 POSITIVE = click.IntRange(min=1)
+SECONDS = click.FloatRange(min=0, min_open=True)
+PATIENTS_HELP = "Simulated patients, all splits together."
 
 
 def option_group(*options: Decorator) -> Decorator:
@@ -43,6 +62,19 @@ def out_option(what: str) -> Decorator:
     return click.option("--out", required=True, type=FILE, help=what)
 
 
+def num_drafts_option(parameter: str) -> Decorator:
+    """Return the option that says how many drafts are wanted; a command may call its value otherwise."""
+    return click.option(
+        "-n",
+        "--num-drafts",
+        parameter,
+        type=POSITIVE,
+        default=5,
+        show_default=True,
+        help="Drafts of each study (the paper's K).",
+    )
+
+
 def names(text: str) -> tuple[str, ...]:
     """Read a list of names with commas between them."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
@@ -50,6 +82,8 @@ def names(text: str) -> tuple[str, ...]:
 
 NAMES = click.types.FuncParamType(names)
 NAMES.name = "text"  # in `--help`
+SELECTOR = click.types.FuncParamType(full_name)
+SELECTOR.name = "text"
 
 
 bank_option = click.option(
@@ -67,11 +101,11 @@ engine_option = click.option(
     help="Where the work is done: local, ray:auto, ray:HOST:PORT (as a driver) or ray://HOST:PORT (as a "
     "client), with ?cpus=N&gpus=N of one piece.",
 )
-encoder_option = click.option(
-    "--encoder",
-    help="minilm (embedded), all-mpnet-base-v2, hashing, a model folder or owner/model@revision; behind it "
-    "may stand ?device=cuda&precision=float16, or ?precision=bfloat16 for a processor that has it.",
+ENCODER_HELP = (
+    "minilm (embedded), all-mpnet-base-v2, hashing, a model folder or owner/model@revision; behind it "
+    "may stand ?device=cuda&precision=float16, or ?precision=bfloat16 for a processor that has it."
 )
+encoder_option = click.option("--encoder", help=ENCODER_HELP)
 store_option = click.option(
     "--store",
     type=FILE,
@@ -90,7 +124,18 @@ measurements_options = option_group(
     ),
     click.option("--no-measurements", is_flag=True, help="Keep no statistics between runs."),
 )
-calibration_option = click.option("--calibration", type=FILE, help="Made by `tabon calibrate`.")
+abstain_option = click.option(
+    "--abstain",
+    type=float,
+    help="Choose nothing where the pick's p is at most this: about the share of similar cases left out.",
+)
+calibration_option = click.option(
+    "--calibration",
+    type=FILE,
+    help="Made by `tabon calibrate`; without it the bank's own transitions calibrate (paper only).",
+)
+dry_run_option = click.option("--dry-run", is_flag=True, help="Write nothing; say what would be done.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 images_option = click.option(
     "--images",
     type=click.Path(path_type=Path),
@@ -206,7 +251,7 @@ def show_progress(line: str) -> None:
         click.echo(line, err=True)
 
 
-class ConfiguredCommand(click.Command):
+class ConfiguredCommand(Command):
     """A command whose options may be set by TABON_COMMAND_OPTION and by the keys of a --config file.
 
     The command line beats a variable, a variable beats the file, and the file beats the default.
@@ -216,7 +261,7 @@ class ConfiguredCommand(click.Command):
         """Add --config, and give each option its variable."""
         super().__init__(*args, **settings)
         self.options = {
-            max(option.opts, key=len).lstrip("-"): option
+            long_name(option).lstrip("-"): option
             for option in self.params
             if isinstance(option, click.Option)
         }

@@ -7,7 +7,7 @@ import click
 
 from tabon._internal.extras import require
 from tabon._internal.registry import check_name
-from tabon.cli.shared_options import names, option_group
+from tabon.cli.shared_options import OneOf, names, option_group
 from tabon.reporting.plots import FIGURE_FORMS
 from tabon.reporting.tables import FORMS, Table, render
 
@@ -15,7 +15,7 @@ table_options = option_group(
     click.option(
         "--format",
         "table_format",
-        type=click.Choice(tuple(FORMS)),
+        type=OneOf(tuple(FORMS)),
         help="Of tables.  [default: text on a terminal, else markdown]",
     ),
     click.option("--no-notes", is_flag=True, help="Leave out the notes below tables."),

@@ -5,6 +5,7 @@ from typing import IO
 
 import click
 
+from tabon.cli.help import Command
 from tabon.cli.risk import metric_of
 from tabon.cli.select import method_options, takes_selection
 from tabon.cli.shared_options import (
@@ -28,7 +29,7 @@ from tabon.selectors.weights import write_weights
 from tabon.text.records import read_query_lines, whole_query
 
 
-@click.command()
+@click.command(cls=Command, example="tabon calibrate queries.jsonl --bank bank.tabon --out calibration.json")
 @click.argument("queries", type=click.File("rb"))
 @bank_option
 @method_options
@@ -46,14 +47,19 @@ def calibrate(queries: IO[bytes], bank: Path, out: Path, settings: SelectionSett
     of similar cases: the least plausible.
     """
     selector = make_selector(TransitionBank.load(bank), settings)
-    asked = [whole_query(query, name=name_of(queries)) for query in read_query_lines(queries)]
+    name = name_of(queries)
+    asked = [whole_query(query, name=name) for query in read_query_lines(queries, name=name)]
     calibration = from_queries(selector.select_many(asked))
     write_calibration(out, calibration)
     counts = ", ".join(f"{len(values)} with {kind}" for kind, values in calibration.distances.items())
     click.echo(f"calibrated on {counts}: {out}", err=True)
 
 
-@click.command("fit")
+@click.command(
+    "fit",
+    cls=Command,
+    example="tabon fit queries.jsonl --bank bank.tabon --target rouge-l-f --out weights.json",
+)
 @click.argument("queries", type=click.File("rb"))
 @bank_option
 @click.option("--selector", default="fused", show_default=True, help=f"One of {', '.join(FITTED)}.")

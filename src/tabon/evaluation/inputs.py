@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tabon.errors import BadInputError
 from tabon.evaluation.results import REFERENCES
 from tabon.method.selection import Selection
+from tabon.text.file_kinds import check_kind
 from tabon.text.records import Query, read_query_lines, reference_of, whole_query
 from tabon.text.reports import SECTIONS, Report, Section
 
@@ -78,7 +79,7 @@ def read_cases(lines: Iterable[bytes], *, name: str) -> Cases:
             digest.update(line)
             yield line
 
-    queries = [whole_query(query, name=name) for query in read_query_lines(hashed())]
+    queries = [whole_query(query, name=name) for query in read_query_lines(hashed(), name=name)]
     return cases_of(queries, name=name, digest=digest.hexdigest())
 
 
@@ -240,6 +241,7 @@ def _record(line: bytes, number: int, name: str) -> dict[str, Any]:
             return record
     except (ValueError, RecursionError):
         pass
+    check_kind(line, "selections", name)
     raise BadInputError(f"{name} line {number} is not a selection; give what `tabon select` printed")
 
 

@@ -24,10 +24,12 @@ from numpy.typing import NDArray
 
 from tabon._internal.atomic_files import replacing
 from tabon.errors import BadInputError, BankDamagedError, TabonError
+from tabon.text.file_kinds import check_kind
 
 ALIGNMENT = 64
 MAX_HEADER = 1 << 24
 HEADER_ROOM = 1 << 14  # kept free for a header that is written last
+FIRST_LINE = 1 << 20  # bytes that are looked at to say what a file is that is no bank
 CHUNK = 1 << 24  # bytes that are summed or written at once
 DTYPES = frozenset({"<f2", "<f4", "<i4", "<i8", "<u8", "|u1"})
 MOST_AXES = 3  # of one array
@@ -200,6 +202,8 @@ def ascends(offsets: NDArray[Any], end: int) -> bool:
 def _bytes_of(path: Path, kind: FileKind, *, in_memory: bool) -> NDArray[np.uint8]:
     """Return the bytes of a regular file, mapped or held: a pipe would never end, a device has no size."""
     try:
+        if kind is BANK and path.is_dir():
+            raise BadInputError(f"{path} is a folder, not a bank; give the file that `tabon bank build` made")
         if path.exists() and not path.is_file():
             raise kind.damaged(path, "it is not a regular file")
         if in_memory and path.stat().st_size <= HELD:
@@ -294,6 +298,8 @@ def _head(entries: list[dict[str, Any]], facts: Mapping[str, Any], kind: FileKin
 def _read_head(path: Path, data: NDArray[np.uint8], kind: FileKind) -> tuple[dict[str, Any], int, str]:
     """Return the header, where the blobs start, and the header's sum."""
     if bytes(data[:8]) != kind.magic:
+        if kind is BANK:
+            check_kind(bytes(data[:FIRST_LINE]).partition(b"\n")[0], "a bank", str(path))
         raise kind.damaged(path, "it does not begin like one")
     length = int.from_bytes(bytes(data[8:16]), "little")
     if length > MAX_HEADER or 16 + length + 32 > len(data):

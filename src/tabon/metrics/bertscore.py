@@ -93,7 +93,7 @@ class BertScore:
             raise MetricUnavailableError(
                 "bertscore",
                 f"{folder} holds a {config.model_type} model, which is not an encoder like BERT",
-                "name a folder that holds one: --model bertscore=FOLDER",
+                "name a folder that holds one: --metric-files bertscore=FOLDER",
             )
         self.recipe = recipe or recipe_for(config)
         self._longest = min(self._tokenizer.model_max_length, _positions(config))

@@ -87,8 +87,8 @@ def find_model(model: Path | None) -> Path:
         raise MetricUnavailableError(
             "radgraph",
             f"no model was named and there is no {usual}",
-            f"fetch {KINDS[0]} with: hf download {REPOSITORY} {ARCHIVE} --revision {REVISION}, check "
-            f"that its sha256 is {ARCHIVE_SHA256}, unpack it and name the folder: --model radgraph=FOLDER",
+            f"fetch {KINDS[0]} with: hf download {REPOSITORY} {ARCHIVE} --revision {REVISION}, check that "
+            f"its sha256 is {ARCHIVE_SHA256}, unpack it and name the folder: --metric-files radgraph=FOLDER",
         )
     return find_folder("radgraph", REPOSITORY, FILES, revision=None, model=model or usual)
 

@@ -50,6 +50,8 @@ SELECTORS: Mapping[str, str] = MappingProxyType(
         "learnt": "tabon.selectors.learnt:load",  # a file of fitted weights
     }
 )
+# other names that people know selectors by
+ALIASES: Mapping[str, str] = MappingProxyType({"mbr": "consensus", "sdr": "report-space"})
 # settings of a scorer as the command line calls them
 OPTIONS = {"distance": "--distance", "aggregate": "--aggregate", "num_neighbours": "-k", "zero": "--zero"}
 
@@ -193,13 +195,23 @@ class Scorer(Protocol):
         """Return one section's distances; those of a query do not depend on the other queries."""
 
 
+def full_name(selector: str) -> str:
+    """Return a selector's own name, which records and tables have, for one that people know it by.
+
+    >>> full_name("mbr:rouge-l-f"), full_name("fused")
+    ('consensus:rouge-l-f', 'fused')
+    """
+    kind, colon, variant = selector.partition(":")
+    return f"{ALIASES.get(kind, kind)}{colon}{variant}"
+
+
 def load_scorer(scorer: str | Scorer, bank: TransitionBank, **options: Any) -> Scorer:  # noqa: ANN401
     """Return the scorer of a name such as `consensus:chamfer`, with these settings.
 
     Raises:
         BadInputError: a setting does not count for this scorer.
     """
-    name = scorer if isinstance(scorer, str) else scorer.name
+    name = full_name(scorer) if isinstance(scorer, str) else scorer.name
     kind, _, variant = name.partition(":")
     if isinstance(scorer, str):
         built_in = {**SELECTORS, PAPER: SELECTORS["transition"]}

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from tabon.encoders import Encoder
 from tabon.encoders.sentence_store import SentenceStore
@@ -105,19 +106,34 @@ def in_batches(queries: Iterator[Query | BadLine], size: int) -> Iterator[list[Q
         yield batch
 
 
+class Complaint(NamedTuple):
+    """Why a query has no answer; many queries may have the same reason."""
+
+    place: str  # line 3, query 'q1'
+    reason: str
+
+    def __str__(self) -> str:
+        """Write one line.
+
+        >>> print(Complaint("line 3", "not JSON at column 1; fix or remove the line"))
+        line 3: not JSON at column 1; fix or remove the line
+        """
+        return f"{self.place}: {self.reason}"
+
+
 @dataclass(frozen=True, slots=True)
 class Answered:
     """A batch of queries with its answers: lines for the output, and lines for people."""
 
     selections: bytes  # JSON Lines
-    complaints: tuple[str, ...]  # one for each query that has no answer
+    complaints: tuple[Complaint, ...]  # one for each query that has no answer
     queries: int
 
 
 def answer(selector: AnySelector, batch: Sequence[Query | BadLine]) -> Answered:
     """Answer a batch of queries; one that cannot be answered does not stop the others."""
     complaints = [
-        f"line {line.number}{'' if line.id is None else f', query {line.id!r}'}: {line.message}"
+        Complaint(f"line {line.number}{'' if line.id is None else f', query {line.id!r}'}", line.message)
         for line in batch
         if isinstance(line, BadLine)
     ]
@@ -128,7 +144,7 @@ def answer(selector: AnySelector, batch: Sequence[Query | BadLine]) -> Answered:
             lines.append(json.dumps({**query.facts, **found.as_record(query.id)}).encode() + b"\n")
             abstained = None if found.abstained == "implausible" else found.abstained  # that is an answer
             reason = None if abstained is None else ABSTENTIONS[abstained]
-        complaints += [] if reason is None else [f"query {query.id!r}: {reason}"]
+        complaints += [] if reason is None else [Complaint(f"query {query.id!r}", str(reason))]
     return Answered(b"".join(lines), tuple(complaints), len(batch))
 
 

@@ -22,7 +22,7 @@ from tabon.errors import (
 )
 from tabon.explanation.explanation import Explanation
 from tabon.method.selection import Selection
-from tabon.text.records import TEXT_KEYS, Query, query_from_record
+from tabon.text.records import DRAFTS, TEXT_KEYS, Query, query_from_record
 from tabon.text.reports import Report
 from tabon.text.sentences import split_sentences
 
@@ -172,7 +172,11 @@ def _finite(digits: str) -> float:
 
 def _check_sizes(record: Mapping[str, Any], limits: Limits) -> None:
     """Refuse more reports than are answered, and a text that is longer than any real one, blanks included."""
-    for key, most, what in (("candidates", limits.drafts, "drafts"), ("prior", limits.priors, "priors")):
+    for key, most, what in (
+        ("candidates", limits.drafts, "drafts"),
+        (DRAFTS, limits.drafts, "drafts"),
+        ("prior", limits.priors, "priors"),
+    ):
         found = record.get(key)
         if isinstance(found, list) and len(found) > most:
             raise ServiceError(

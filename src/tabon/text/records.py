@@ -12,11 +12,13 @@ from math import isfinite
 from typing import Any
 
 from tabon.errors import BadInputError
+from tabon.text.file_kinds import check_kind
 from tabon.text.reports import SECTIONS, Report, ReportLike, report_from_record
 from tabon.text.sentences import most_sentences, split_sentences
 
 TRANSITION_KEYS = frozenset({"id", "patient", "prior", "current"})
-QUERY_KEYS = frozenset({"id", "patient", "prior", "candidates", "reference"})
+DRAFTS = "drafts"  # another name of a query's key `candidates`
+QUERY_KEYS = frozenset({"id", "patient", "prior", "candidates", DRAFTS, "reference"})
 TEXT_KEYS = frozenset({"findings", "impression", "text"})
 MAX_CHARACTERS = 50_000  # of one section; the longest of Open-i has 1,054
 MAX_SENTENCES = 1_000  # of one section: comparing two takes memory for every pair of sentences
@@ -225,11 +227,14 @@ def transition_from_record(record: Mapping[str, Any]) -> Transition:
 def query_from_record(record: Mapping[str, Any]) -> Query:
     """Read one object of the queries contract."""
     identity = _name(record, "id")
-    drafts = _value(record, "candidates")
+    key = DRAFTS if DRAFTS in record else "candidates"
+    if key == DRAFTS and "candidates" in record:
+        raise BadInputError("'candidates' and 'drafts' are two names of one key; give one of them")
+    drafts = _value(record, key)
     if not isinstance(drafts, list):
-        raise BadInputError(f"'candidates' is {_kind(drafts)}; give a list of drafts")
+        raise BadInputError(f"{key!r} is {_kind(drafts)}; give a list of drafts")
     if len(drafts) > MAX_DRAFTS:
-        raise BadInputError(f"'candidates' holds {len(drafts):,} drafts; give at most {MAX_DRAFTS}")
+        raise BadInputError(f"{key!r} holds {len(drafts):,} drafts; give at most {MAX_DRAFTS}")
     return Query(
         id=identity,
         prior=_priors(record, at_least=0),
@@ -251,17 +256,22 @@ def query_from_record(record: Mapping[str, Any]) -> Query:
 
 def read_transitions(lines: Iterable[bytes], *, name: str) -> Iterator[Transition]:
     """Yield the transitions of a JSON Lines file; the first bad line is an error."""
-    for number, line in _full_lines(lines):
+    for number, line in _full_lines(lines, "transitions", name):
         try:
             yield transition_from_record(_object(line))
         except BadInputError as error:
             raise BadInputError(f"{name} line {number}: {error}") from None
 
 
-def read_query_lines(lines: Iterable[bytes]) -> Iterator[Query | BadLine]:
-    """Yield the queries of a JSON Lines file; a bad line does not stop the others."""
+def read_query_lines(
+    lines: Iterable[bytes], *, name: str = "the file of queries"
+) -> Iterator[Query | BadLine]:
+    """Yield the queries of a JSON Lines file; a bad line does not stop the others.
+
+    A file that begins like one of another kind is an error, which calls it by `name`.
+    """
     seen: set[str] = set()
-    for number, line in _full_lines(lines):
+    for number, line in _full_lines(lines, "queries", name):
         identity = None
         try:
             record = _object(line)
@@ -292,9 +302,15 @@ def reference_of(query: Query) -> Report | None:
         raise BadInputError(f"query {query.id!r}: {error}") from None
 
 
-def _full_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Number the lines from 1 and leave blank ones out."""
-    return ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+def _full_lines(lines: Iterable[bytes], kind: str, name: str) -> Iterator[tuple[int, bytes]]:
+    """Number the lines from 1 and leave blank ones out; refuse a file of another kind."""
+    is_first = True
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            if is_first:
+                check_kind(line, kind, name)
+            is_first = False
+            yield number, line
 
 
 def _object(line: bytes) -> Mapping[str, Any]:

@@ -25,10 +25,18 @@ from tabon.errors import BadInputError, BankDamagedError, EngineError
 from tabon.integrations.engines.engine import Engine, probe_of
 from tabon.method.bank import TransitionBank
 from tabon.selectors.scorer import AnySelector
-from tabon.selectors.setup import Answered, SelectionSettings, answer, in_batches, make_selector, may_abstain
+from tabon.selectors.setup import (
+    Answered,
+    Complaint,
+    SelectionSettings,
+    answer,
+    in_batches,
+    make_selector,
+    may_abstain,
+)
 from tabon.text.records import BadLine, Query, read_query_lines
 
-FORMAT = "tabon-part/1"
+FORMAT = "tabon-part/2"
 
 
 class PartsFolder:
@@ -51,7 +59,7 @@ class PartsFolder:
         header = json.loads(head)
         if header["format"] != FORMAT:
             return None
-        return Answered(lines, tuple(header["complaints"]), header["queries"])
+        return Answered(lines, tuple(Complaint(*one) for one in header["complaints"]), header["queries"])
 
     def write(self, key: str, part: Answered) -> None:
         """Keep a part; when this returns it is on disk."""
@@ -132,14 +140,14 @@ def select_parts(  # noqa: PLR0913  # each is a place or a number
     *,
     parts: Path | None = None,
     queries_a_part: int = QUERIES_A_PART,
-    complain: Callable[[str], object] = lambda _: None,
+    complain: Callable[[Complaint], object] = lambda _: None,
     progress: Callable[[int], object] = lambda _: None,
 ) -> int:
     """Answer the lines of a queries file on an engine, and return how many could not be answered.
 
     Every worker reads the bank at the same path. `out` is written in one step when all parts are there;
     until then finished ones are kept in `parts`, by default beside it, for a run that is killed. `complain`
-    gets one line for each query without an answer, `progress` the number of queries answered.
+    gets why each query without an answer has none, `progress` the number of queries answered.
     """
     order = selection_order(engine, bank, settings)
     with open_parts(parts or out.with_name(f"{out.name}.parts")) as kept:
@@ -151,8 +159,8 @@ def select_parts(  # noqa: PLR0913  # each is a place or a number
             kept.remove(())
             raise BadInputError("the file holds no queries; write one JSON object a line")
         complaints = batch.join(out)
-        for line in complaints:
-            complain(line)
+        for complaint in complaints:
+            complain(complaint)
         kept.remove(batch.keys)
     return len(complaints)
 
@@ -236,9 +244,9 @@ class _Batch:
         self.kept.write(self.sent[number], answered)
         self.answered += answered.queries
 
-    def join(self, out: Path) -> list[str]:
+    def join(self, out: Path) -> list[Complaint]:
         """Write all parts in their order, in one step; return why queries have no answer."""
-        complaints: list[str] = []
+        complaints: list[Complaint] = []
         with replacing(out) as file:
             for key in self.keys:
                 part = self.kept.read(key)

@@ -62,7 +62,7 @@ def find_folder(
             metric,
             f"{', '.join(missing)} of {repository} is not in the local Hub cache",
             f"fetch it with: {' '.join(['hf', 'download', repository, *missing, *pinned])}, "
-            f"or name a folder that holds it: --model {metric}=FOLDER",
+            f"or name a folder that holds it: --metric-files {metric}=FOLDER",
         )
     folder = Path(str(found[files[0]])).parents[files[0].count("/")]
     for name, expected in published.items():
@@ -79,7 +79,7 @@ def _given(metric: str, files: tuple[str, ...], model: Path) -> Path:
         raise MetricUnavailableError(
             metric,
             f"{', '.join(missing)} is not in {folder}",
-            f"put it there or name another folder: --model {metric}=FOLDER",
+            f"put it there or name another folder: --metric-files {metric}=FOLDER",
         )
     if pinned and not re.fullmatch("[0-9a-fA-F]{64}", expected):
         raise BadInputError(f"the sum behind {PIN} for {metric} is not a sha256; write its 64 hex digits")
@@ -94,7 +94,7 @@ def check_sum(path: Path, expected: str) -> None:
     if found != expected:
         raise BadInputError(
             f"{path.name} has sha256 {found}, expected {expected}; fetch it again, or name a folder that "
-            "you trust with --model"
+            "you trust with --metric-files"
         )
 
 
