@@ -198,7 +198,7 @@ def test_a_missing_core_package_is_one_sentence(lacking):
     code = f"import sys; sys.modules[{lacking!r}] = None; from tabon.cli import main; main(['doctor'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"Error: tabon needs {lacking}, which this Python lacks (")
+    assert done.stderr.startswith(f"ImportError: tabon needs {lacking}, which this Python lacks (")
     assert done.stderr.endswith(f"; add it with: pip install {lacking}\n")
     assert done.stderr.count("\n") == 1
     caught = f"import sys; sys.modules[{lacking!r}] = None\ntry: import tabon\nexcept ImportError: 1 / 0"

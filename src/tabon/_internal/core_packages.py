@@ -10,23 +10,20 @@ from types import TracebackType
 
 CORE = ("click", "numpy", "scipy", "sentencex", "threadpoolctl")
 
-
-class MissingCoreError(ImportError):
-    """A package that every part of tabon needs is not installed."""
-
-
-def _say(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Write an error that nobody caught: this one as a sentence, every other as before."""
-    if issubclass(kind, MissingCoreError):
-        sys.stderr.write(f"Error: {error}\n")
-    else:
-        _before(kind, error, trace)
-
-
 missing = [name for name in CORE if find_spec(name) is None]
 if missing:
-    _before, sys.excepthook = sys.excepthook, _say
-    raise MissingCoreError(
+    refusal = ImportError(
         f"tabon needs {' and '.join(missing)}, which this Python lacks ({sys.executable}); add it with: "
         f"pip install {' '.join(missing)}"
     )
+    before = sys.excepthook
+
+    def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        """Show an error that nobody caught: the refusal without a traceback, every other as before."""
+        if error is refusal:
+            before(kind, error.with_traceback(None), None)
+        else:
+            before(kind, error, trace)
+
+    sys.excepthook = show
+    raise refusal
