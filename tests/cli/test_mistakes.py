@@ -181,7 +181,7 @@ MISTAKES = [  # the command, its exit status, a part of what it says
     (
         "import years.csv --out new",
         1,
-        "(two-digit-year: 2); write years with four digits, 3/4/2019 for 3/4/19",
+        "with all four digits of the year",
     ),
     (
         "import nopatient.csv --out new",

@@ -30,7 +30,6 @@ _DATE = re.compile(
     ) (?: [t,\ ]\s* (?P<clock>\S.*))?""",
     re.VERBOSE | re.IGNORECASE,
 )
-_TWO_DIGITS = re.compile(r"\d{1,2}([-/. ])(?:\d{1,2}|[a-z]{3,9})\1\d\d(?:[t, ].*)?", re.IGNORECASE)
 _CLOCK = re.compile(
     r"(?P<h>\d{1,2}):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d(?:[.]\d*)?|60))?\s*(?P<half>[ap])?[.]?(?(half)m[.]?)"
     r"\s*(?:z|utc|[-+]\d\d:?\d\d)?|(?P<hhmmss>\d{1,6})(?P<part>[.]\d*)?",
@@ -65,15 +64,6 @@ def read_date(value: object) -> WrittenDate | None:
         return None
     day, year = found["day"] or found["us_day"], found["named_year"] or found["us_year"]
     return WrittenDate(int(year), MONTHS.index(word) + 1, int(day), True, clock)
-
-
-def bad_date(value: object) -> str:
-    """Return why a value is no date: its year has two digits, or it is nothing that is read.
-
-    >>> bad_date("3/4/19"), bad_date("3-Apr-19 9:30"), bad_date("soon")
-    ('two-digit-year', 'two-digit-year', 'bad-date')
-    """
-    return "two-digit-year" if _TWO_DIGITS.fullmatch(said(value)) else "bad-date"
 
 
 def find_order(

@@ -28,7 +28,6 @@ LONGEST_NUMBER = 9  # digits by which drafts are sorted
 KEPT = ("prior_date", "current_date", "image")  # of a transition, in its query
 HINTS = {
     "bad-date": f"write dates as {FORMS}",
-    "two-digit-year": "write years with four digits, 3/4/2019 for 3/4/19",
     "no-ap-pa-view": "leave the views out with --columns view=-",
     "fewer-than-two-visits": "a transition needs two visits of a patient on two days",
     "wrong-field-count": "put texts with a comma, a semicolon or a line break in quotes",

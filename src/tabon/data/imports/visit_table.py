@@ -22,7 +22,7 @@ from tabon.data.cohort.visits import (
     visit_or_excluded,
 )
 from tabon.data.imports.columns import VISIT_SPELLINGS, find_columns, missing
-from tabon.data.imports.dates import Order, bad_date, find_order, moment_of, read_date
+from tabon.data.imports.dates import Order, find_order, moment_of, read_date
 from tabon.data.imports.source_rows import Rows, SourceRows, read_rows, table_kind
 from tabon.errors import BadInputError
 from tabon.text.reports import Report
@@ -205,8 +205,6 @@ def _visit(part: _Part, row: Row, order: Order | None, *, has_splits: bool) -> V
     """Make a visit of a row, or say why it is none."""
     study, patient = (id_text(part.value(row, role)) for role in ("study", "patient"))
     day, split = part.value(row, "date"), _split(part, row)
-    written = read_date(day)
-    moment = bad_date(day) if written is None else moment_of(written, part.value(row, "time"), order)
     return visit_or_excluded(
         Source(part.rows.name, row.line),
         {
@@ -217,7 +215,7 @@ def _visit(part: _Part, row: Row, order: Order | None, *, has_splits: bool) -> V
         },
         study=study,
         patient=patient,
-        moment=moment,
+        moment=moment_of(read_date(day), part.value(row, "time"), order),
         report=report_of(*(part.value(row, role) for role in ("report", "findings", "impression"))),
         images=[Image(said(part.value(row, "image")), normal_view(said(part.value(row, "view"))))],
         split=split,
