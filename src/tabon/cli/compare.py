@@ -106,10 +106,7 @@ def compare_command(  # noqa: PLR0913  # each is an option
     loaded, missing = load_wanted(metrics, models, outside, (*filter(None, [show]), *settings.headline))
     with queries.open("rb") as lines:
         cases = read_cases(lines, name=str(queries))
-    if bank.suffix == ".jsonl":
-        check_kind(first_line(bank), "transitions", str(bank))
-    out.mkdir(parents=True, exist_ok=True)
-    steps = Steps(out, total=len(files) + 1 + (bank.suffix == ".jsonl"), on_progress=show_progress)
+    steps = _steps(out, bank, len(files))
     transitions = _bank(bank, out / "bank.tabon", selection, steps)
     picks = tuple(
         _picks(path, replace(selection, selector=name), transitions, queries, steps)
@@ -136,6 +133,15 @@ def compare_command(  # noqa: PLR0913  # each is an option
     _show(results, shown_score(results, show), form, plan=plan)
     say_what_is_left_out(results, cases)
     click.echo(f"wrote {len(written)} files, {out / 'report.html'}", err=True)
+
+
+def _steps(out: Path, bank: Path, selectors: int) -> Steps:
+    """Begin in OUT, or go on there; a bank that is to be built must be of transitions."""
+    is_built = bank.suffix == ".jsonl"
+    if is_built:
+        check_kind(first_line(bank), "transitions", str(bank))
+    out.mkdir(parents=True, exist_ok=True)
+    return Steps(out, total=selectors + 1 + is_built, on_progress=show_progress)
 
 
 def _show(results: Results, score: str, form: TableForm, *, plan: bool) -> None:
