@@ -78,7 +78,10 @@ def test_drafts_that_are_being_written_are_finished_on_sigterm(files, tmp_path, 
         (["--prune"], "--prune belongs to a gateway; give --upstream too"),
         (["--title", "x"], "--title belongs to the page; give --queries too"),
         (["--upstream", "http://10.0.0.1/v1"], "would travel to the upstream unencrypted"),
-        (["--upstream", "http://127.0.0.1:1/v1", "--prune-points", "many"], "are not numbers of words"),
+        (
+            ["--upstream", "http://127.0.0.1:1/v1", "--prune", "--prune-points", "many"],
+            "are not numbers of words",
+        ),
         (["--upstream", "http://127.0.0.1:1/v1", "-n", "99"], "99 drafts are asked for"),
     ],
 )
