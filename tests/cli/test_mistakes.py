@@ -13,7 +13,7 @@ from draft_records import KEY, line
 from tabon import Selector, TransitionBank
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.errors import closest
-from tabon.text.records import query_from_record, read_queries
+from tabon.text.records import query_from_record, read_query_lines
 
 SETTINGS = SimulationSettings(patients=60)
 CANARY = "Quokka"  # stands in every report of every file
@@ -301,7 +301,7 @@ def test_drafts_is_another_name_of_candidates():
     one, two = (query_from_record(record) for record in (QUERIES[0], other))
     assert one == two
     assert "drafts" not in two.facts
-    [read] = read_queries([json.dumps(other).encode()])
+    [read] = read_query_lines([json.dumps(other).encode()])
     assert replace(read) == one
 
 
