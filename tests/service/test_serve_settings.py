@@ -86,7 +86,7 @@ def test_the_command_line_beats_a_variable_beats_the_file_beats_the_default(conf
     monkeypatch.setenv("TABON_SERVE_CONFIG", str(path))
     monkeypatch.setenv("TABON_SERVE_PORT", "2")
     monkeypatch.setenv("TABON_SERVE_MAX_DRAFTS", "2")
-    monkeypatch.setenv("TABON_SERVE_BATCH", "")  # as good as none
+    monkeypatch.setenv("TABON_SERVE_BATCH_SIZE", "")  # as good as none
     found = options("--port", "3")
     assert (found["port"], found["max_drafts"], found["queue"], found["size"]) == (3, 2, 1, 64)
     assert (found["allowed_hosts"], found["no_bank_text"]) == (("a", "b"), True)
