@@ -52,7 +52,7 @@ MALFORMED = {
     "list": json.dumps([CANARY]),
     "text as key": json.dumps({f"FINDINGS: {CANARY}": 1}),
     "nearly a key": json.dumps({"id": 1, f"{CANARY} prior": 1}),
-    "no candidates": json.dumps({"id": 1, "prior": CANARY, "drafts": [CANARY]}),
+    "no candidates": json.dumps({"id": 1, "prior": CANARY, "draft": [CANARY]}),
     "candidates is text": json.dumps({**GOOD, "candidates": CANARY}),
     "candidates is an object": json.dumps({**GOOD, "candidates": {CANARY: CANARY}}),
     "draft is a list": json.dumps({**GOOD, "candidates": [[CANARY]]}),

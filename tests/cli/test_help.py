@@ -43,7 +43,15 @@ ONE_MEANING = {
     "--store": "where sentence embeddings are kept",
     "--timeout": "seconds to wait",
 }
-PARSED = {"controls", "demo", "doctor", "generate", "serve", "simulate"}  # models, a network, much time
+PARSED = {
+    "controls",
+    "demo",
+    "doctor",
+    "generate",
+    "reproduce",
+    "serve",
+    "simulate",
+}  # models, a network, much time
 
 
 def walk(command, path="tabon"):
