@@ -87,6 +87,16 @@ def test_rows_from_anywhere():
     assert records.guesses[0].found == "rows, 2 rows"
 
 
+def test_what_is_no_object_is_left_out_by_its_place(tmp_path):
+    """A list, a number or null among a JSON list's visits is named; the visits around it are read."""
+    path = write(tmp_path / "x.json", json.dumps([ROWS[0], [1], 7, None, ROWS[1]]).encode())
+    table = read_visit_rows(path)
+    assert len(table.visits) == 2
+    assert [(row.source.line, row.reason) for row in table.excluded] == [
+        (line, "not-an-object") for line in (2, 3, 4)
+    ]
+
+
 def test_the_encoding_is_said(tmp_path):
     """What is not UTF-8 is taken for cp1252, or for Latin-1 if cp1252 lacks a byte; the line is named."""
     said = {

@@ -140,14 +140,21 @@ SPECIAL = """
 """
 
 
-@pytest.mark.parametrize("kind", ["pipe", "socket", "folder"])
-def test_what_is_no_regular_file_is_not_waited_for(tmp_path, kind):
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("pipe", "it is not a regular file"),
+        ("socket", "it is not a regular file"),
+        ("folder", "is a folder, not a bank"),
+    ],
+)
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path, kind, message):
     """A pipe that nobody writes to, a socket and a folder are refused at once, in one sentence."""
     command = [sys.executable, "-c", textwrap.dedent(SPECIAL), tmp_path / "b", kind]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("\n") == 1
-    assert "it is not a regular file" in done.stdout
+    assert message in done.stdout
 
 
 def test_a_header_has_its_bound(whole, tmp_path):

@@ -131,7 +131,7 @@ def check_ids(rows: SourceRows, columns: Mapping[str, str]) -> None:
     """Refuse ids that a spreadsheet has rounded: two patients may have become one."""
     for role in {"patient", "study"} & columns.keys():
         for row in rows.rows:
-            if _ROUNDED.fullmatch(said(row.values.get(columns[role]))):
+            if row.whole and _ROUNDED.fullmatch(said(row.values.get(columns[role]))):
                 raise BadInputError(
                     f"{rows.place(row)}: the {role} id is a rounded number such as 1.23E+11: different "
                     "ones may look alike; make the column text in the spreadsheet and save it again"
