@@ -30,7 +30,7 @@ def rewards_lines(*, quick: bool) -> Iterator[Line]:
     bank = TransitionBank.build(map(transition_from_record, training), encoder=encoder)
     batch = rollouts(prompts)
     for distance, aggregate in (("novelty", "min"), ("cost-ot", "knn")):
-        selector = Selector(bank, distance=distance, aggregate=aggregate, encoder=encoder)
+        selector = Selector(bank, distance=distance, aggregate=aggregate, zero="neutral", encoder=encoder)
         reward = TransitionReward(bank, distance=distance, aggregate=aggregate, encoder=encoder)
         if one_by_one(selector, batch) != reward(batch.completions, prior=batch.priors):
             raise AssertionError("the batched rewards differ from one selection a draft")

@@ -47,7 +47,7 @@ def test_only_the_chosen_draft_is_looked_at_where_selections_are_given(queries, 
 
 def test_a_bad_line_is_one_sentence(tmp_path):
     """The line is named, the status is 1."""
-    (tmp_path / "bad.jsonl").write_text("{", encoding="utf-8")
+    (tmp_path / "bad.jsonl").write_text('{"id"', encoding="utf-8")
     answer = run("flags", tmp_path / "bad.jsonl")
     assert answer.exit_code == 1
     assert "line 1" in answer.output

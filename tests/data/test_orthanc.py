@@ -130,7 +130,8 @@ class Hospital:
     def unstored(self, patient, taken, text=PRIOR, *, film=None, flags=(), **values):
         """Return a report that is not in the archive."""
         film = film or self.make.film(patient, taken, seed=f"{patient} {taken}")
-        made = self.make.signed_report(text, film, seed=f"{patient} {taken} {values} {text}", **dict(flags))
+        seed = f"{patient} {taken} {values} {text.findings} {text.impression}"
+        made = self.make.signed_report(text, film, seed=seed, **dict(flags))
         for keyword, value in values.items():
             setattr(made, keyword, value)
         made.file_meta.MediaStorageSOPClassUID = made.SOPClassUID

@@ -403,7 +403,7 @@ def selection(number, **changes):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([b"{"], "line 1 is not a selection"),
+        ([b'{"id"'], "line 1 is not a selection"),
         ([b"[1]"], "line 1 is not a selection"),
         ([selection(1), selection(2, signature="t")], "2 signatures"),
         ([], "holds no selections"),
@@ -447,7 +447,7 @@ def test_a_file_without_references_says_so():
     with pytest.raises(BadInputError, match="no query with a 'reference'"):
         read_cases([json.dumps(record).encode()], name="x.jsonl")
     with pytest.raises(BadInputError, match="line 1"):
-        read_cases([b"{"], name="x.jsonl")
+        read_cases([b'{"id"'], name="x.jsonl")
     with pytest.raises(BadInputError, match="'reference'"):
         read_cases([json.dumps(record | {"reference": 7}).encode()], name="x.jsonl")
 

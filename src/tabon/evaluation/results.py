@@ -16,6 +16,7 @@ from tabon.errors import BadInputError
 from tabon.evaluation.analysis_plan import PlanRecord
 
 FORMAT = "tabon-results/1"
+LATER_SETTINGS = {"by": [], "margin": None}  # what files of before do not say, and were made with
 RANDOM = "random"  # the exact expectation of a uniform pick
 RANDOM_SEEDS = "random-seeds"  # the paper's: the mean of seeded uniform picks
 ORACLE = "oracle"  # the best draft of each study, score by score
@@ -254,9 +255,9 @@ def _as_json(value: object) -> str:
 
 def _check_settings(many: Sequence[Mapping[str, Any]]) -> None:
     """Refuse settings that differ, by the name that differs."""
-    first = many[0]
-    for other in many[1:]:
-        for name in (name for name in first if name in other):  # files of before lack the later ones
+    first, *others = ({**LATER_SETTINGS, **settings} for settings in many)
+    for other in others:
+        for name in dict.fromkeys([*first, *other]):
             there, here = (_as_json(settings.get(name)) for settings in (first, other))
             if there != here:
                 raise BadInputError(
