@@ -30,7 +30,7 @@ from tabon.method.distances import DISTANCES, get_distance
 from tabon.method.nearest import ExactIndex
 from tabon.method.sentence_sets import RaggedSets, embed
 from tabon.method.transitions import transitions
-from tabon.reporting.plots.drawing import COLOURS, FAINT, MARKERS, RULE, canvas, new_figure, titled
+from tabon.reporting.plots.drawing import COLOURS, FAINT, MARKERS, RULE, canvas, finished, new_figure
 from tabon.selectors import Selector
 from tabon.text.records import transition_from_record
 from top_k import K, unit
@@ -230,8 +230,8 @@ def draw(curves: Sequence[Curve], path: Path) -> None:
             milliseconds = [[THOUSAND * second for second in curve.seconds] for curve in group]
             draw_panel(axes[0, column], group, milliseconds, "processor time, ms")
             draw_panel(axes[1, column], group, [curve.megabytes for curve in group], "most memory held, MB")
-        titled(figure, "How cost grows", "Slopes are fitted on log-log axes to the larger half of the sizes.")
-        figure.savefig(path, dpi=110, metadata={"Software": None})
+        note = "Slopes are fitted on log-log axes to the larger half of the sizes."
+    path.write_bytes(finished(figure, "How cost grows", note).saved("png"))
 
 
 def draw_panel(axis: object, curves: Sequence[Curve], values: Sequence[Sequence[float]], unit: str) -> None:
