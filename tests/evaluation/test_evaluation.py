@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 from student import tail
 from tabon.data.simulate import SimulationSettings, simulate_queries
@@ -524,3 +525,26 @@ def test_seeds_below_zero_are_refused():
     for settings in ({"seed": -1}, {"random_seeds": (0, -1)}):
         with pytest.raises(BadInputError, match="below 0"):
             EvaluationSettings(**settings)
+
+
+@pytest.mark.parametrize("patients", [2.0, 2.5, 5.0, 40.0])
+def test_p_of_an_estimate_is_student_s(patients):
+    """Twice the tail beyond the value over its spread, which resampling n patients makes a little small."""
+    rng = np.random.default_rng(7)
+    draws = rng.normal(size=(200, 4)) * [1.0, 0.01, 5.0, 0.0]
+    value = np.array([-0.7, 0.012, 1.0, 0.3])
+    error = draws.std(axis=0) * np.sqrt(patients / (patients - 1))
+    expected = 2 * t.cdf(-np.abs(value[:3]) / error[:3], patients - 1)
+    found = Estimate(value, draws, patients).p()
+    np.testing.assert_allclose(found[:3], expected, rtol=1e-9)
+    assert np.isnan(found[3])  # without any spread nothing can be said
+    assert Estimate(np.zeros(4), draws, patients).p().tolist() == [1.0] * 4
+    assert np.isnan(Estimate(value, draws, 1.9).p()).tolist() == [True] * 4
+
+
+def test_estimates_together_have_the_fewer_patients():
+    """A mean, a difference and a share are as sure as the less sure of two."""
+    few, many = (Estimate(np.ones(1), np.ones((3, 1)), patients) for patients in (3.0, 8.0))
+    for one, other in ((few, many), (many, few)):
+        made = (Estimate.mean([one, other]), one - other, one / other)
+        assert [each.patients for each in made] == [3.0] * 3

@@ -14,6 +14,7 @@ from tabon.evaluation.statistics import (
     interval,
     patient_rows,
     randomisation_p,
+    spread,
     sum_by_patient,
     swap_signs,
 )
@@ -181,3 +182,13 @@ def test_p_is_near_the_normal_one_for_many_patients():
     p = float(randomisation_p(np.array(differences.sum()), signs @ differences))
     z = differences.sum() / np.sqrt((differences**2).sum())
     assert p == pytest.approx(2 * norm.sf(abs(z)), abs=0.01)
+
+
+def test_the_spread_is_numpy_s_of_what_is_defined():
+    """The standard deviation of each column without its NaNs; 0 where fewer than two are left."""
+    rng = np.random.default_rng(5)
+    draws = rng.normal(3.0, 2.0, size=(40, 5))
+    draws[rng.random(draws.shape) < 0.3] = np.nan
+    np.testing.assert_allclose(spread(draws), np.nanstd(draws, axis=0), rtol=1e-12)
+    draws[:, 0], draws[1:, 1] = np.nan, np.nan
+    assert spread(draws)[:2].tolist() == [0.0, 0.0]

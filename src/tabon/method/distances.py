@@ -53,7 +53,11 @@ Distance = Callable[[Stack], Weights]
 
 
 def distance_name(name: str) -> DistanceName:
-    """Return the name of a set distance; another one is an UnknownNameError."""
+    """Return the name of a set distance; another one is an UnknownNameError.
+
+    >>> distance_name("cost-ot")
+    'cost-ot'
+    """
     return cast("DistanceName", check_name("distance", tuple(DISTANCES), name))
 
 
