@@ -12,7 +12,8 @@ from tempfile import TemporaryDirectory
 
 from packages import ROOT
 
-from tabon.service.explorer.export import SCRIPT_HEAD, joined, read_scripts
+from tabon.service.explorer.export import read_scripts
+from tabon.service.page import SCRIPT_HEAD, joined
 
 OXLINT = Path(sys.executable).with_name("oxlint")
 FINDING = re.compile(r"[^:]+:(\d+)(:\d+: .+)")  # file:line:column: message

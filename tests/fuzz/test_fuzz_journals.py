@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from budgets import budget, seeded
 from draft_records import KEY, line
+from tabon._internal.record_file import record_line
 from tabon.errors import BadInputError
 from tabon.generation.batches import Ledger
-from tabon.generation.journal import Journal, read_journal, record_line
+from tabon.generation.journal import Journal, read_journal
 
 CASES = budget(150, 6_000)
 ODD = [

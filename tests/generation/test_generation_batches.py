@@ -12,9 +12,10 @@ import pytest
 
 from batch_server import BatchServer, Plan
 from provider_server import INPUT_TOKENS, KEY, OK_TEXT, OUTPUT_TOKENS
+from tabon._internal.record_file import record_line
 from tabon.errors import BadInputError, GenerationError, TabonError, TryAgainError
 from tabon.generation.batches import BatchLimits, BatchRun, Ledger
-from tabon.generation.journal import DraftKey, Journal, read_journal, record_line
+from tabon.generation.journal import DraftKey, Journal, read_journal
 from tabon.generation.protocol import EncodedImage, Parameters, Request
 from tabon.generation.providers.gemini import GeminiBatch
 from tabon.generation.providers.http_generator import answer_from

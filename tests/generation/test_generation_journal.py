@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draft_records import KEY, line
+from tabon._internal.record_file import record_line
 from tabon.errors import BadInputError
 from tabon.generation.batches import Ledger
-from tabon.generation.journal import DraftKey, Journal, can_be_kept, draft_line, read_journal, record_line
+from tabon.generation.journal import DraftKey, Journal, can_be_kept, draft_line, read_journal
 from tabon.generation.protocol import Answer, Parameters
 
 OTHER = {

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tabon.service.explorer.export import read_page
-from tabon.service.explorer_routes import PAGE_POLICY
+from tabon.service.page import PAGE_POLICY
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from tabon import TransitionBank
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.encoders.hashing import HashingEncoder
-from tabon.service.explorer.export import Page
+from tabon.service.page import Page
 from tabon.text.records import query_from_record, transition_from_record
 
 SIMULATED = SimulationSettings(patients=100)
@@ -17,6 +17,7 @@ PLAIN = Page(
     '<script src="explorer.js" defer></script></body></html>',
     "p { color: red }",
     'console.log("a < b && c");',
+    "explorer",
 )
 HOSTILE = (
     "</script><script>alert(1)</script>",

@@ -36,10 +36,6 @@ from tabon.method.bank import bank_transitions
 from tabon.reporting.transition_map import project
 from tabon.selectors.setup import SelectionSettings, make_selector, may_abstain
 from tabon.service.explorer.export import (
-    SCRIPT_LINK,
-    Page,
-    as_json,
-    content_policy,
     overview_record,
     read_page,
     read_scripts,
@@ -57,6 +53,7 @@ from tabon.service.explorer.studies import (
     open_folder,
     score_named,
 )
+from tabon.service.page import as_json, content_policy
 from tabon.service.parsing import NOTICE
 from tabon.text.reports import SECTIONS, report_from_record
 from tabon.text.sentences import split_sentences
@@ -426,11 +423,11 @@ def test_a_page_that_cannot_stand_in_one_file_is_refused(tmp_path):
     """Links that are missing or there twice, and code that would end its element, are named."""
     studies = made(records=simulated()[:1])
     for page in (
-        Page(PLAIN.html.replace("explorer.css", "other.css"), PLAIN.css, PLAIN.js),
-        Page(PLAIN.html.replace("<p>x</p>", SCRIPT_LINK), PLAIN.css, PLAIN.js),
-        Page(PLAIN.html, PLAIN.css + "</STYLE>", PLAIN.js),
-        Page(PLAIN.html, PLAIN.css, PLAIN.js + "</script>"),
-        Page(PLAIN.html, PLAIN.css, PLAIN.js + "<!--"),
+        replace(PLAIN, html=PLAIN.html.replace("explorer.css", "other.css")),
+        replace(PLAIN, html=PLAIN.html.replace("<p>x</p>", PLAIN.script_link)),
+        replace(PLAIN, css=PLAIN.css + "</STYLE>"),
+        replace(PLAIN, js=PLAIN.js + "</script>"),
+        replace(PLAIN, js=PLAIN.js + "<!--"),
     ):
         with pytest.raises(TabonError, match="install tabon anew"):
             export(tmp_path, studies, page)

@@ -17,14 +17,14 @@ from service_server import PATIENCE, get, query_service, serving, until  # noqa:
 from tabon.selectors.setup import SelectionSettings  # noqa: E402
 from tabon.service import explorer_routes, guarded_app  # noqa: E402
 from tabon.service.explorer.export import (  # noqa: E402
-    as_json,
     overview_record,
     read_page,
     study_record,
 )
 from tabon.service.explorer.studies import ExplorerSettings, ImageFolder, explorer_of, score_named  # noqa: E402  # noqa: E402
-from tabon.service.explorer_routes import PAGE_POLICY, explorer_module  # noqa: E402
+from tabon.service.explorer_routes import explorer_module  # noqa: E402
 from tabon.service.guard import guard_settings  # noqa: E402
+from tabon.service.page import PAGE_POLICY, as_json  # noqa: E402
 
 HASHING = SelectionSettings(encoder="hashing")
 TOKEN = b"a-token-of-the-tests-1"

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from tabon._internal.atomic_files import replacing
+from tabon._internal.record_file import RecordFile
 from tabon.cli.help import Command
 from tabon.cli.shared_options import (
     FOLDER,
@@ -28,7 +29,7 @@ from tabon.cli.shared_options import (
 )
 from tabon.errors import BadInputError
 from tabon.generation.batches import BatchLimits, BatchRun
-from tabon.generation.journal import Journal, Kept, RecordFile, read_journal
+from tabon.generation.journal import Journal, Kept, read_journal
 from tabon.generation.prompts import Prompt, get_prompt
 from tabon.generation.protocol import Endpoint, Parameters
 from tabon.generation.providers.command import words_of

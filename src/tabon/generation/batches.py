@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from tabon._internal.record_file import RecordFile, record_line
 from tabon.errors import BadInputError, GenerationError, TryAgainError
 from tabon.generation.journal import (
     NEW_FIELDS,
     DraftKey,
     Journal,
-    RecordFile,
     can_be_kept,
     draft_line,
-    record_line,
 )
 from tabon.generation.protocol import Answer, BatchProvider, Parameters, Request
 from tabon.generation.runner import Budget, Patience, Progress, StoppableRun, Task

@@ -14,23 +14,19 @@ from tabon._internal.extras import require
 from tabon.errors import BadInputError, ServiceError
 from tabon.generation.protocol import EncodedImage
 from tabon.service.app import RouteModule, answer, read_contract
-from tabon.service.explorer.export import Page, as_json, overview_record, read_page, study_record
+from tabon.service.explorer.export import overview_record, read_page, study_record
 from tabon.service.explorer.studies import Studies
+from tabon.service.page import Page, as_json, page_routes
 from tabon.service.parsing import service_error, whole_number
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.routing import Route
 
 STUDIES_KEPT: Final = 64
 IMAGES_KEPT: Final = 16
 WAITING: Final = 64  # requests that wait for the thread
 SECONDS: Final = 30.0  # until a request is told to come again; the work goes on
-PAGE_POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 NO_STORE: Final = {"Cache-Control": "no-store"}
 T = TypeVar("T")
 
@@ -43,25 +39,13 @@ def explorer_module(studies: Studies, page: Page | None = None) -> RouteModule:
     shown, cache = read_page() if page is None else page, StudyCache(studies)
     return RouteModule(
         routes=[
-            _file("/", shown.html, "text/html"),
-            _file("/explorer.css", shown.css, "text/css"),
-            _file("/explorer.js", shown.js, "text/javascript"),
+            *page_routes(shown),
             Route("/v1/explorer", cache.give_overview),
             Route("/v1/explorer/studies/{number}", cache.give_study),
             Route("/v1/explorer/studies/{number}/image", cache.give_image),
         ],
         contract=read_contract("tabon.service.explorer"),
     )
-
-
-def _file(path: str, text: str, media: str) -> "Route":
-    """Return the route of one of the page's files; no data are in them."""
-    from starlette.routing import Route
-
-    async def give(_: "Request") -> "Response":
-        return answer(text, media=media, headers={"Content-Security-Policy": PAGE_POLICY})
-
-    return Route(path, give)
 
 
 class StudyCache:

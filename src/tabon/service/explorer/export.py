@@ -1,36 +1,29 @@
 """Studies as JSON, and the explorer as one file: page, style, script and data, for any browser and no server.
 
-Numbers have six digits, and what is not a number is null. Text is in JSON
-strings only, with every sign escaped that HTML could take for its own.
+Numbers have six digits, and what is not a number is null.
 """
 
-import json
-import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from hashlib import sha256
-from html import escape
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from importlib.resources import files
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
 from tabon._internal.atomic_files import replacing
-from tabon.errors import BadInputError, TabonError
+from tabon.errors import BadInputError
 from tabon.explanation.evidence import evidence_lines
 from tabon.explanation.flags import FLAG_KINDS
 from tabon.explanation.text import flag_lines
 from tabon.service.explorer.studies import Note, Studies, Study, StudyDraft, StudyLine
+from tabon.service.page import Page, as_json, frame, joined
 from tabon.service.parsing import NOTICE
 from tabon.text.reports import SECTIONS, Report
 from tabon.text.sentences import split_sentences
 
 DIGITS: Final = 6
 Record = dict[str, Any]
-_ESCAPED: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
-STYLE_LINK: Final = '<link rel="stylesheet" href="explorer.css">'
-SCRIPT_LINK: Final = '<script src="explorer.js" defer></script>'
 SCRIPTS: Final = (  # joined in this order; the last one starts the page
     "words",
     "elements",
@@ -48,18 +41,7 @@ SCRIPTS: Final = (  # joined in this order; the last one starts the page
     "keys",
     "page",
 )
-SCRIPT_HEAD: Final = '(() => {\n"use strict";\n'
 DATA_START: Final = '<script type="application/json" id="explorer-data">'
-_TITLE = re.compile(r"<title>[^<]*</title>")
-
-
-def as_json(record: Any) -> str:  # noqa: ANN401  # anything that JSON can say
-    r"""Return JSON that is data inside HTML too: ASCII, and without <, > and &.
-
-    >>> as_json({"a": "</script>\u2028"})
-    '{"a":"\\u003c/script\\u003e\\u2028"}'
-    """
-    return json.dumps(record, allow_nan=False, separators=(",", ":")).translate(_ESCAPED)
 
 
 def overview_record(studies: Studies, lines: Sequence[StudyLine] | None = None) -> Record:
@@ -212,31 +194,17 @@ def _number(value: float | None) -> float | None:
     return None if value is None or not isfinite(value) else round(float(value), DIGITS) + 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """The page: its HTML, its style and its one script."""
-
-    html: str
-    css: str
-    js: str
-
-
 def read_page() -> Page:
     """Read the page's files and join its scripts."""
     folder = files("tabon.service.explorer") / "page"
     html, css = ((folder / f"explorer.{end}").read_text(encoding="utf-8") for end in ("html", "css"))
-    return Page(html, css, joined(read_scripts().values()))
+    return Page(html, css, joined(read_scripts().values()), "explorer")
 
 
 def read_scripts() -> dict[str, str]:
     """Read the files of the script, by name and in order."""
     folder = files("tabon.service.explorer") / "page"
     return {f"{name}.js": (folder / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS}
-
-
-def joined(scripts: Iterable[str]) -> str:
-    """Return one script whose names are its own."""
-    return "".join((SCRIPT_HEAD, *scripts, "})();\n"))
 
 
 def write_report(
@@ -262,7 +230,7 @@ def report_parts(
     studies: Studies, page: Page, note: Note, on_progress: Callable[[int], None] = lambda _: None
 ) -> Iterator[str]:
     """Yield the page piece by piece; the data stand in one element, which is never run."""
-    before, after = _frame(page, studies.settings.title)
+    before, after = frame(page, studies.settings.title)
     yield before
     yield DATA_START + '{"studies":['
     lines: list[StudyLine] = []
@@ -272,41 +240,6 @@ def report_parts(
         on_progress(len(lines))
     yield '],"overview":' + as_json(overview_record(studies, lines)) + "}</script>\n"
     yield after
-
-
-def content_policy(page: Page) -> str:
-    """Return what a browser may run and load in the file: its one script, its one style, no more."""
-    return (
-        f"default-src 'none'; script-src {_hash(page.js)}; style-src {_hash(page.css)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _frame(page: Page, title: str) -> tuple[str, str]:
-    """Return the page before the data and after it."""
-    for text, end in ((page.css, "style"), (page.js, "script")):
-        if f"</{end}" in text.lower() or "<!--" in text:
-            raise TabonError(f"the page's {end} cannot stand inside HTML; install tabon anew")
-    policy = f'<meta http-equiv="Content-Security-Policy" content="{escape(content_policy(page))}">'
-    html = _once(page.html, STYLE_LINK, f"<style>{page.css}</style>")
-    html = _once(html, SCRIPT_LINK, "")
-    html = _once(html, "<head>", f"<head>\n{policy}")
-    heading = escape(title.encode("utf-8", "replace").decode())
-    html = _TITLE.sub(lambda _: f"<title>{heading}</title>", html, count=1)
-    before, body, after = html.rpartition("</body>")
-    return before, f"<script>{page.js}</script>\n{body}{after}"
-
-
-def _once(html: str, old: str, new: str) -> str:
-    """Replace what stands there exactly once."""
-    if html.count(old) != 1:
-        raise TabonError(f"the page has not exactly one {old}; install tabon anew")
-    return html.replace(old, new)
-
-
-def _hash(text: str) -> str:
-    """Return what a content policy calls a script or a style."""
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 def _data_url(studies: Studies, study: Study, note: Note) -> str | None:
