@@ -51,6 +51,7 @@ PARTS = {  # and the tests that a mutant of each must pass, with the doctests of
     ),
     "method.nearest": ("method/test_nearest.py", "method/test_scoring.py"),
     "method.bank_file": ("method/test_files_of_arrays.py",),
+    "_internal.record_file": ("generation/test_generation_journal.py",),
     "generation.journal": ("generation/test_generation_journal.py",),
     "evaluation.statistics": ("evaluation/test_statistics.py",),
     "evaluation.compare": ("evaluation/test_evaluation.py",),
