@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PINS := pyproject.toml constraints.txt $(wildcard locks/*.txt) tools/install.sh
 WORKERS ?= 2
-.PHONY: help setup demo test test-all check fix docs bench mutants sbom licences dist image clean
+.PHONY: help setup demo test test-all check fix docs site bench mutants sbom licences dist image clean
 
 help:  ## list the words this Makefile knows
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,6 +43,9 @@ fix: setup  ## format and repair what ruff can
 docs: setup  ## regenerate docs/reference/cli.md
 	$(BIN)/python tools/cli_reference.py > docs/reference/cli.md
 
+site: setup  ## build the documentation site into site/, offline; warnings are errors (a test does the same)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 bench: setup  ## print the benchmark table (ratios, one run)
 	$(BIN)/python benchmarks/run.py
 
@@ -62,4 +65,4 @@ image: setup  ## run the steps of Containerfile in an empty Debian root, up to /
 	$(BIN)/python tools/container.py
 
 clean:  ## remove what the other words made
-	rm -rf .venv .venv-light dist demo-output tabon.cdx.json .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-light dist demo-output site tabon.cdx.json .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -116,7 +116,7 @@ def page() -> str:
     return "\n".join([HEAD, *rows, ""])
 
 
-HEAD = """# Licences of the dependencies
+HEAD = """# Licences (licenses) of the dependencies
 
 Written by `make licences` from what the packages of `constraints.txt` say of themselves. A test keeps it
 fresh and refuses a licence that conflicts with Apache-2.0 ([the rules](../decisions/supply-chain.md)). The
