@@ -16,7 +16,7 @@ from tabon.errors import BadInputError
 from tabon.evaluation.analysis_plan import PlanRecord
 
 FORMAT = "tabon-results/1"
-LATER_SETTINGS: dict[str, object] = {"by": [], "margin": None}  # what files of before do not say, and were made with
+LATER_SETTINGS: dict[str, object] = {"by": [], "margin": None}  # what older files lack, and were made with
 RANDOM = "random"  # the exact expectation of a uniform pick
 RANDOM_SEEDS = "random-seeds"  # the paper's: the mean of seeded uniform picks
 ORACLE = "oracle"  # the best draft of each study, score by score
