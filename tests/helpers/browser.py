@@ -27,7 +27,13 @@ FLAGS = (
 )
 WIDE = (1440, 900)
 PHONE = (360, 740)
-KEPT_WORDS = {"section", "prior_section", "lacks", "image"}  # keys whose value is a name of the contract
+KEPT_WORDS = {
+    "section",
+    "prior_section",
+    "lacks",
+    "image",
+    "marks",
+}  # keys whose value has names of the contract
 HOSTILE = (
     "<script>alert({0})</script>",
     "</script><script>alert({0})</script>",
@@ -178,9 +184,9 @@ def poisoned(data):
     numbers, texts = count(), []
 
     def poison(value, key="", *, aligned=False):
+        if key in KEPT_WORDS or (aligned and key == "kind"):
+            return value
         if isinstance(value, str):
-            if key in KEPT_WORDS or (aligned and key == "kind"):
-                return value
             number = next(numbers)
             texts.append(HOSTILE[number % len(HOSTILE)].format(number))
             return texts[-1]

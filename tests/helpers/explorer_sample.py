@@ -4,15 +4,25 @@ PRIOR = {
     "findings": ["The heart is normal in size.", "No effusion.", "A nodule of 6 mm is seen."],
     "impression": ["Small nodule."],
     "other": "HISTORY: cough.",
+    "marks": {"findings": [[], [], [["number", 12, 16]]], "impression": [[["severity", 0, 5]]]},
+    "written": {"findings": "The heart is normal in size.\nNo effusion.\nA nodule of 6 mm is seen."},
 }
 DRAFTS = (
     {
         "findings": ["The heart is normal in size.", "There is no effusion.", "The nodule is unchanged."],
         "impression": ["Stable nodule."],
         "other": "",
+        "marks": {"findings": [[], [], [["change", 14, 23]]], "impression": [[["change", 0, 6]]]},
+        "written": {},
     },
-    {"findings": ["New edema.", "No effusion."], "impression": ["Edema.", "Nodule."], "other": "Here it is:"},
-    {"findings": ["Normal."], "impression": [], "other": ""},
+    {
+        "findings": ["New edema.", "No effusion."],
+        "impression": ["Edema.", "Nodule."],
+        "other": "Here it is:",
+        "marks": {"findings": [[["change", 0, 3]], []], "impression": [[], []]},
+        "written": {},
+    },
+    {"findings": ["Normal."], "impression": [], "other": "", "marks": {}, "written": {}},
 )
 ALIGNED = (
     (("same", 0, 0), ("reworded", 1, 1), ("new", None, 2), ("dropped", 2, None)),
@@ -26,7 +36,7 @@ NEAREST = {
     "prior": ["Clear lungs."],
     "current": ["Lungs remain clear."],
 }
-NO_REPORT = {"findings": [], "impression": [], "other": ""}
+NO_REPORT = {"findings": [], "impression": [], "other": "", "marks": {}, "written": {}}
 
 
 def flag(kind, **facts):
@@ -54,7 +64,10 @@ FLAGS = (
 
 def line(kind, prior, current):
     """Return a line of an alignment."""
-    facts = {"distance": 0.2, "share": 0.25, "turned": ["Effusion"] if kind == "reworded" else []}
+    facts = {"distance": 0.2, "share": 0.25, "turned": []}
+    if kind == "reworded":
+        words = {"lost": [[0, 2]], "added": [[0, 8]], "turns": [["side", ["left"], []]]}
+        facts |= {"turned": ["Effusion"], **words}
     return {"kind": kind, "prior": prior, "current": current, **facts}
 
 

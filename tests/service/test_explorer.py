@@ -36,6 +36,7 @@ from tabon.method.bank import bank_transitions
 from tabon.reporting.transition_map import project
 from tabon.selectors.setup import SelectionSettings, make_selector, may_abstain
 from tabon.service.explorer.export import (
+    STYLES,
     overview_record,
     read_page,
     read_scripts,
@@ -55,6 +56,7 @@ from tabon.service.explorer.studies import (
 )
 from tabon.service.page import as_json, content_policy
 from tabon.service.parsing import NOTICE
+from tabon.service.report_records import line_record
 from tabon.text.reports import SECTIONS, report_from_record
 from tabon.text.sentences import split_sentences
 
@@ -131,14 +133,7 @@ def _check_draft(draft, explained, selection, query):
     for section, part in explained.sections.items():
         assert draft["report"][section] == list(part.current)
         assert draft["alignment"][section] == [
-            {
-                "kind": pair.kind,
-                "prior": pair.prior,
-                "current": pair.current,
-                "distance": rounded(pair.distance),
-                "share": rounded(part.share_of(pair)),
-                "turned": list(pair.turned),
-            }
+            {**line_record(pair, part.prior, part.current), "share": rounded(part.share_of(pair))}
             for pair in part.alignment
         ]
     if selection.abstained in (None, "implausible"):
@@ -556,6 +551,8 @@ def test_the_package_has_the_page():
     """Its files lie in the package, every script is joined, and the marks for the export are kept."""
     page, scripts = read_page(), read_scripts()
     names = {path.name for path in (files("tabon.service.explorer") / "page").iterdir()}
-    assert names == {"explorer.html", "explorer.css", *scripts}
+    shared = {path.name for path in (files("tabon.service") / "page_parts").iterdir()}
+    assert not names & shared
+    assert names <= {"explorer.html", *STYLES, *scripts} <= names | shared
     assert all(text in page.js and text.endswith("\n") for text in scripts.values())
     "".join(report_parts(made(records=simulated()[:1]), page, lambda _: None))

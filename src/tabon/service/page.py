@@ -1,5 +1,7 @@
 """A page of the service: its files, as they are served, and as one file that needs no server.
 
+    page_parts/ (shared) + the page's own folder ─▶ one style, one script ─▶ routes, or one file
+
 Text is in JSON strings only, with every sign escaped that HTML could take for its own.
 """
 
@@ -10,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from html import escape
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from tabon.errors import TabonError
@@ -47,6 +50,16 @@ class Page:
     def script_link(self) -> str:
         """Return how the page asks for its script."""
         return f'<script src="{self.name}.js" defer></script>'
+
+
+def read_parts(folder: str, names: Iterable[str]) -> dict[str, str]:
+    """Read scripts or styles, such as `list.js`, by name and in order; `folder` is the page's own.
+
+    What is not in the folder is one of the parts that pages share, in `page_parts`.
+    """
+    own, shared = files("tabon.service") / folder, files("tabon.service") / "page_parts"
+    places = {name: own / name if (own / name).is_file() else shared / name for name in names}
+    return {name: place.read_text(encoding="utf-8") for name, place in places.items()}
 
 
 def page_routes(page: Page) -> list["Route"]:

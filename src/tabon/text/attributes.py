@@ -256,6 +256,12 @@ def _grade(text: str, place: _Place) -> float | None:
     return None
 
 
+def grade_words(text: str) -> Iterator[tuple[int, int, float]]:
+    """Yield where a text in small letters says how much there is of something, and which grade that is."""
+    for grade, words in _words().grades:
+        yield from ((found.start(), found.end(), grade) for found in words.finditer(text))
+
+
 def _without_changes(part: str) -> str:
     """Take the words of change out, with the adverbs before them: "slightly increased" is no grade."""
     for word in reversed(sentence_changes(part)):

@@ -10,7 +10,7 @@ its accuracy and its errors.
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -262,6 +262,17 @@ def side_of(text: str) -> Side | None:
     if _BOTH.search(text) or (left and right):
         return "bilateral"
     return "left" if left else "right" if right else None
+
+
+def side_words(text: str) -> Iterator[tuple[int, int, Side]]:
+    """Yield where a text in small letters names a side, and which."""
+    patterns: tuple[tuple[re.Pattern[str], Side], ...] = (
+        (_LEFT, "left"),
+        (_RIGHT, "right"),
+        (_BOTH, "bilateral"),
+    )
+    for pattern, side in patterns:
+        yield from ((found.start(), found.end(), side) for found in pattern.finditer(text))
 
 
 def _sides(text: str, spans: list[_Span]) -> list[Side | None]:

@@ -1,13 +1,11 @@
 """Studies as JSON, and the explorer as one file: page, style, script and data, for any browser and no server.
 
-Numbers have six digits, and what is not a number is null.
+Studies are counted from 0, and so are drafts.
 """
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from importlib.resources import files
-from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,30 +15,32 @@ from tabon.explanation.evidence import evidence_lines
 from tabon.explanation.flags import FLAG_KINDS
 from tabon.explanation.text import flag_lines
 from tabon.service.explorer.studies import Note, Studies, Study, StudyDraft, StudyLine
-from tabon.service.page import Page, as_json, frame, joined
+from tabon.service.page import Page, as_json, frame, joined, read_parts
 from tabon.service.parsing import NOTICE
-from tabon.text.reports import SECTIONS, Report
-from tabon.text.sentences import split_sentences
+from tabon.service.report_records import Record, line_record, number, report_record
 
-DIGITS: Final = 6
-Record = dict[str, Any]
+FOLDER: Final = "explorer/page"
 SCRIPTS: Final = (  # joined in this order; the last one starts the page
-    "words",
-    "elements",
-    "numbers",
-    "state",
-    "data",
-    "list",
-    "alignment",
-    "comparison",
-    "panels",
-    "decision",
-    "distances",
-    "map",
-    "study",
-    "keys",
-    "page",
+    "words.js",
+    "elements.js",
+    "numbers.js",
+    "state.js",
+    "requests.js",
+    "theme.js",
+    "wording.js",
+    "data.js",
+    "list.js",
+    "alignment.js",
+    "comparison.js",
+    "panels.js",
+    "decision.js",
+    "distances.js",
+    "map.js",
+    "study.js",
+    "keys.js",
+    "page.js",
 )
+STYLES: Final = ("frame.css", "wording.css", "explorer.css")
 DATA_START: Final = '<script type="application/json" id="explorer-data">'
 
 
@@ -82,10 +82,10 @@ def study_record(study: Study, image: str | None) -> Record:
     line, query = study.line, study.line.query
     return {
         **_head(line),
-        "prior": _report_record(query.prior),
+        "prior": report_record(query.prior),
         "notes": list(flag_lines(line.selection.flags)),
         "older_priors": max(0, len(query.priors) - 1),
-        "reference": None if study.reference is None else _report_record(study.reference),
+        "reference": None if study.reference is None else report_record(study.reference),
         "drafts": [_draft_record(draft) for draft in study.drafts],
         "map": {
             section: {
@@ -106,11 +106,11 @@ def _head(line: StudyLine) -> Record:
         "id": line.query.id,
         "patient": line.query.patient,
         "selected": selection.selected,
-        "margin": _number(selection.margin),
+        "margin": number(selection.margin),
         "tied": selection.tied,
         "abstained": selection.abstained,
-        "p": _number(selection.p),
-        "gain": _number(line.gain),
+        "p": number(selection.p),
+        "gain": number(line.gain),
     }
 
 
@@ -120,7 +120,7 @@ def _draft_record(draft: StudyDraft) -> Record:
     return {
         "number": draft.number,
         "rank": draft.rank,
-        "total": None if distances is None else _number(distances.total),
+        "total": None if distances is None else number(distances.total),
         "sections": {} if distances is None else _numbers(distances.sections),
         "lacks": [] if distances is None else list(distances.lacks),
         "parts": {} if distances is None else {name: _numbers(own) for name, own in distances.parts.items()},
@@ -130,8 +130,8 @@ def _draft_record(draft: StudyDraft) -> Record:
             {
                 "section": one.section,
                 "part": one.part,
-                "adds": _number(one.adds),
-                "share": _number(one.share),
+                "adds": number(one.adds),
+                "share": number(one.share),
             }
             for one in draft.explanation.decision
         ],
@@ -139,19 +139,12 @@ def _draft_record(draft: StudyDraft) -> Record:
             name: list(evidence_lines(part.evidence, part.current))
             for name, part in draft.explanation.sections.items()
         },
-        "report": _report_record(draft.report),
-        "score": _number(draft.score),
+        "report": report_record(draft.report),
+        "score": number(draft.score),
         "flags": [asdict(flag) for flag in draft.flags],
         "alignment": {
             name: [
-                {
-                    "kind": pair.kind,
-                    "prior": pair.prior,
-                    "current": pair.current,
-                    "distance": _number(pair.distance),
-                    "share": _number(part.share_of(pair)),
-                    "turned": list(pair.turned),
-                }
+                {**line_record(pair, part.prior, part.current), "share": number(part.share_of(pair))}
                 for pair in part.alignment
             ]
             for name, part in draft.explanation.sections.items()
@@ -160,8 +153,8 @@ def _draft_record(draft: StudyDraft) -> Record:
             name: [
                 {
                     "id": one.id,
-                    "distance": _number(one.distance),
-                    "prior_distance": _number(one.prior_distance),
+                    "distance": number(one.distance),
+                    "prior_distance": number(one.prior_distance),
                     "prior": list(one.prior),
                     "current": list(one.current),
                 }
@@ -172,39 +165,22 @@ def _draft_record(draft: StudyDraft) -> Record:
     }
 
 
-def _report_record(report: Report) -> Record:
-    """Return a report as sentences; they are those that flags and alignments point at."""
-    return {
-        **{section: list(split_sentences(report.section(section))) for section in SECTIONS},
-        "other": report.other,
-    }
-
-
 def _numbers(values: Mapping[Any, float | None]) -> Record:
     """Round the numbers of a mapping."""
-    return {str(name): _number(value) for name, value in values.items()}
-
-
-def _number(value: float | None) -> float | None:
-    """Round a number; NaN and infinity are not numbers in JSON.
-
-    >>> [_number(value) for value in (0.12345678, float("nan"), None, -0.0)]
-    [0.123457, None, None, 0.0]
-    """
-    return None if value is None or not isfinite(value) else round(float(value), DIGITS) + 0.0
+    return {str(name): number(value) for name, value in values.items()}
 
 
 def read_page() -> Page:
-    """Read the page's files and join its scripts."""
-    folder = files("tabon.service.explorer") / "page"
-    html, css = ((folder / f"explorer.{end}").read_text(encoding="utf-8") for end in ("html", "css"))
-    return Page(html, css, joined(read_scripts().values()), "explorer")
+    """Read the page's files and join its styles and its scripts."""
+    [html] = read_parts(FOLDER, ["explorer.html"]).values()
+    return Page(
+        html, "".join(read_parts(FOLDER, STYLES).values()), joined(read_scripts().values()), "explorer"
+    )
 
 
 def read_scripts() -> dict[str, str]:
     """Read the files of the script, by name and in order."""
-    folder = files("tabon.service.explorer") / "page"
-    return {f"{name}.js": (folder / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS}
+    return read_parts(FOLDER, SCRIPTS)
 
 
 def write_report(

@@ -3,6 +3,10 @@
 const draftName = (study, draft) => `Draft ${draft.number}${draft.number === study.selected ? " ★" : ""}`;
 const placeId = (who, section, at) => `at-${who}-${section}-${at}`;
 
+/** Return one sentence of a report with its words set off, and those that differ. */
+const sentence = (report, section, at, spans, tag) =>
+  wording(report[section][at] ?? "", report.marks?.[section]?.[at], spans, tag);
+
 /** Return the chips of the flags that concern a sentence of a draft. */
 function flagsAt(draft, section, at) {
   return draft.flags
@@ -57,7 +61,7 @@ function draftCell(draft, section, line) {
   const gone = line.current === null;
   const text = gone
     ? el("p", { class: "words faint" }, "not in this draft")
-    : el("p", { class: "words" }, draft.report[section][line.current]);
+    : el("p", { class: "words" }, sentence(draft.report, section, line.current, line.added, "ins"));
   const near = line.kind === "reworded" ? "distance" : "nearest";
   const distance =
     line.kind !== "same" && isNumber(line.distance)
@@ -70,6 +74,7 @@ function draftCell(draft, section, line) {
     kindMark(line.kind),
     shareMark(line.share),
     distance,
+    turnChips(line.turns),
     turned,
     gone ? null : flagsAt(draft, section, line.current),
   );
@@ -91,12 +96,13 @@ function priorCell(study, drafts, section, row) {
   if (row.prior === null)
     return el("div", { class: "cell empty" }, el("p", { class: "words faint" }, "not in the prior"));
   const kind = (drafts.length === 1 && row.cells[0]?.kind) || "plain";
+  const lost = row.cells.flatMap((line) => line?.lost ?? []);
   const chips = flagsAtPrior(drafts, section, row.prior);
   return el(
     "div",
     { class: `cell prior ${kind}`, id: placeId("prior", section, row.prior), tabindex: -1 },
     cellName("Prior"),
-    el("p", { class: "words" }, study.prior[section][row.prior] ?? ""),
+    el("p", { class: "words" }, sentence(study.prior, section, row.prior, lost, "del")),
     chips.length ? el("p", { class: "marks" }, chips) : null,
   );
 }
@@ -110,6 +116,37 @@ function lackWords(study, drafts, section) {
     if (!draft.report[section].length) notes.push(`Draft ${draft.number} has no ${section}.`);
   }
   return notes.map((note) => el("p", { class: "note" }, note));
+}
+
+/** Return one section of some reports as they were written, lines and all. */
+function sectionAsWritten(reports, section) {
+  const cell = ([name, report]) => {
+    const text = report.written?.[section] ?? report[section].join(" ");
+    return el(
+      "div",
+      { class: "cell plain" },
+      cellName(name),
+      text ? el("p", { class: "words" }, text) : el("p", { class: "note" }, `no ${section}`),
+    );
+  };
+  return el(
+    "section",
+    { class: "part" },
+    el("h4", {}, title(section)),
+    el("div", { class: "line" }, reports.map(cell)),
+  );
+}
+
+/** Return the switch between aligned sentences and the reports as they were written. */
+function viewSwitch(written) {
+  const choice = (name, on, view) =>
+    el("button", { type: "button", id: `view-${name.replace(" ", "-")}`, "aria-pressed": on, click: () => go({ view }) }, title(name));
+  return el(
+    "div",
+    { class: "switch", role: "group", "aria-label": "How the reports are shown" },
+    choice("aligned", !written, null),
+    choice("as written", written, "written"),
+  );
 }
 
 /** Return one section: prior and drafts side by side. */
@@ -164,6 +201,8 @@ function comparison(study, drafts) {
   const older = study.older_priors ? `and ${count(study.older_priors, "older one")} not shown` : "the report before";
   const lines = drafts.flatMap((draft) => SECTIONS.flatMap((section) => draft.alignment[section] ?? []));
   const shared = lines.some((line) => isNumber(line.share));
+  const written = state.get("view") === "written";
+  const reports = [["Prior", study.prior], ...drafts.map((draft) => [`Draft ${draft.number}`, draft.report])];
   return el(
     "section",
     {
@@ -178,8 +217,11 @@ function comparison(study, drafts) {
       head("Prior", el("p", { class: "faint" }, older)),
       drafts.map((draft) => head(draftName(study, draft), legend(study, draft))),
     ),
-    SECTIONS.map((section) => sectionRows(study, drafts, section)),
+    viewSwitch(written),
+    SECTIONS.map((section) =>
+      written ? sectionAsWritten(reports, section) : sectionRows(study, drafts, section),
+    ),
     otherText(study, drafts),
-    el("p", { class: "note" }, shared ? `${READING} ${READING_SHARES}` : READING),
+    written ? null : el("p", { class: "note" }, shared ? `${READING} ${READING_SHARES}` : READING),
   );
 }

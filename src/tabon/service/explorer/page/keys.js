@@ -44,6 +44,7 @@ const ACTIONS = {
   ArrowLeft: () => inStudy() && step(-1),
   Escape: leave,
   c: toggleCompare,
+  w: () => inStudy() && go({ view: state.get("view") === "written" ? null : "written" }),
   t: nextTheme,
   "/": search,
   "?": () => byId("help").showModal(),

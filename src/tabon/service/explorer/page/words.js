@@ -3,7 +3,6 @@
 const SECTIONS = ["findings", "impression"];
 const PAGE = 50; // studies on one page of the list
 const KEPT = 64; // studies kept in memory when they are fetched
-const PATIENCE = 30; // times that a busy service is asked again
 const KINDS = {
   __proto__: null,
   same: ["=", "same"],
