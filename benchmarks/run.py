@@ -24,6 +24,7 @@ from paper_scale import paper_scale_lines
 from report_space import report_space_lines
 from rewards import rewards_lines
 from service import service_lines
+from splitting import splitting_lines
 from start_up import start_up_lines
 from top_k import top_k_lines
 from transition_vectors import transition_lines
@@ -40,6 +41,7 @@ BENCHMARKS = {
     "report-space": report_space_lines,
     "fused": fused_lines,
     "explain": explain_lines,
+    "splitting": splitting_lines,
     "rewards": rewards_lines,
     "service": service_lines,
 }

@@ -4,9 +4,10 @@ import re
 
 import pytest
 import sentencex
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from every_rule import every_rule
 from hard_strings import HARD_STRINGS
 from tabon.text.sentences import COUNTED, LEADING, MODIFIERS, SPLITTER, TRAILING, split_sentences
 
@@ -20,6 +21,34 @@ anything = st.text(st.characters())  # lone surrogates included
 radiology = st.lists(st.sampled_from(FRAGMENTS), max_size=30).map("".join)
 prose = st.lists(
     st.sampled_from([text for text in FRAGMENTS if not re.search(r"\d[.)]|XX|_|\*|-|\u2022", text)]),
+    max_size=30,
+).map("".join)
+
+
+abbreviations = st.sampled_from(
+    re.sub(r"\\|\?", "", f"{LEADING}|{MODIFIERS}|{TRAILING}|{COUNTED}").split("|")
+)
+hostile = st.lists(
+    st.one_of(
+        st.sampled_from(
+            (
+                *FRAGMENTS,
+                "X",
+                "xapproximat.)))))",
+                "a",
+                "B.",
+                "may.",
+                "[**Name 1**]",
+                "__",
+                "..",
+                "\u212a",
+                "\u017f",
+            )
+        ),
+        abbreviations,
+        abbreviations.map("{}. ".format),
+        st.text(st.sampled_from(" .,;:?!()[]*_`'\"-\u201d\n\u2028\u3002XxaZ19\u0968\ud800"), max_size=4),
+    ),
     max_size=30,
 ).map("".join)
 
@@ -114,6 +143,22 @@ def test_a_sentence_is_one_sentence(text):
     """Splitting is idempotent on radiology prose."""
     for sentence in split_sentences(text):
         assert split_sentences(sentence) == (sentence,)
+
+
+@settings(deadline=None, max_examples=300)
+@example("Clear. (h) No edema")
+@example("Clear lungs?no mass")
+@example("No edema; - no mass")
+@example("No edema. xxx is seen. ___ too")
+@example("No mass.. XXXX.No [**Name 1. A**] edema")
+@example("Stanford type A. The heart is large. vs. B. No mass")
+@example("Opacity vs. mass at the base 3. No approx. 3 cm. wide. It may. The in. No")
+@given(st.lists(st.one_of(hostile, radiology, anything), max_size=3).map(" ".join))
+def test_the_shortcuts_change_nothing(text):
+    """Asking every rule about every text gives the same sentences."""
+    split = split_sentences(text)
+    with every_rule():
+        assert split_sentences(text) == split
 
 
 @pytest.mark.parametrize(

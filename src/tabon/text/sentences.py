@@ -8,6 +8,9 @@ after it, because it is full of lists, wrapped lines and abbreviations:
 sentencex sees a masked copy of the same length, so it only ever says *where* to
 cut; no character can be lost or changed by it. It sees at most `_WINDOW`
 characters at a time, because it needs quadratic time on text without blanks.
+
+Most text needs few of the rules. A rule that takes time is asked only where a
+cheaper test (`_MAY_...`, `_is_plain`) does not show that it would change nothing.
 """
 
 import re
@@ -85,6 +88,7 @@ def _goes_on(before: str, after: str) -> bool:
 _EMPHASIS = re.compile(
     rf"(?P<keep>{DEIDENTIFIED})|(?<!\d)\*+|\*+(?!\d)|(?<!_)__(?!_)|(?<!\w)_(?=[^\W_])|(?<=[^\W_])_(?!\w)|`+"
 )
+_MAY_STRESS = re.compile(r"[*_`]")
 _DOTS = r"\u2022\u2023\u25aa\u25cf\u25e6\u25cb\u2043"
 _DASHES = r"\u2013\u2014-"
 _BULLET = re.compile(rf"[{_DOTS}]+\s*|[*+#>\u00b7]+(?:\s+|\Z)|[{_DASHES}]+(?=\s|[^\W\d_]|\Z)\s*")
@@ -108,12 +112,20 @@ class _Line(NamedTuple):
 
 def _line(raw: str) -> _Line:
     """One line of text: what it says and whether it begins something."""
-    stripped = raw.strip()
-    bare = stripped[_bullets_end(stripped) :]
-    text = " ".join(_EMPHASIS.sub(lambda found: found["keep"] or "", bare).split())
-    text, bulleted = text[_bullets_end(text) :], len(bare) < len(stripped)
+    text, bulleted = _without_marks(raw)
     begins = bulleted or _NUMBER.match(text) is not None or _LABEL.match(text) is not None
     return _Line(text, begins, _HEADING.match(raw) is not None)
+
+
+def _without_marks(raw: str) -> tuple[str, bool]:
+    """A line without bullets and emphasis, and whether bullets stood before it."""
+    stripped = raw.strip()
+    bare = stripped[_bullets_end(stripped) :]
+    if _MAY_STRESS.search(bare):
+        text = " ".join(_EMPHASIS.sub(lambda found: found["keep"] or "", bare).split())
+    else:
+        text = " ".join(bare.split())
+    return text[_bullets_end(text) :], len(bare) < len(stripped)
 
 
 def _bullets_end(text: str) -> int:
@@ -146,9 +158,13 @@ def _breaks(line: _Line, following: _Line) -> bool:
 
 def _items(text: str) -> Iterator[str]:
     """Unwrap lines; blank lines, list lines, labels and short stops begin an item."""
+    raw_lines = text.splitlines()
+    if len(raw_lines) == 1:
+        yield _without_marks(text)[0]
+        return
     lines: list[_Line] = []
     gap = False
-    for line in map(_line, text.splitlines()):
+    for line in map(_line, raw_lines):
         if not line.text:
             gap = bool(lines) and not (lines[-1].is_heading or lines[-1].text.endswith(":"))
             continue
@@ -166,14 +182,21 @@ _MISSING_BLANK = re.compile(
     r"(?:(?<=[^\W\d_]{2})|(?<=\.[^\W\d_])|(?<=\d)|(?<=[)\]_%]))[.!?]+(?=[A-Z][A-Za-z])"
     rf"|(?<=[a-z]{{3}})[.!?]+(?=\d|{_OPENER.pattern})"
 )
+_MAY_RUN_ON = re.compile(r"[.!?]\w")
 _INLINE_MARKER = re.compile(
     rf"(?:\A|(?<=\s))(?P<number>{_MARKER})|[{_DOTS}]+\s*|(?<=[.!?;:]\s)[*{_DASHES}]+\s+(?=\S)"
 )
+_MAY_COUNT = re.compile(rf"[.)](?:(?<=\d[.)])|(?<=[a-h]\)))|[{_DOTS}]|[*{_DASHES}]\s")
 _COUNTED_NOUN = re.compile(
     r"(?<![^\W_])(?:(?:nos?|figs?|approx)\.|(?:ribs?|levels?|segments?|grades?|stages?|types?|zones?|class|phase|"
     r"number|images?|series|views?|days?|leads?|figures?|of|and|to|or|by|than|with|times|is|was|are|[a-z]),?)\Z",
     re.IGNORECASE,
 )
+
+
+def _with_blanks(item: str) -> str:
+    """An item with the blanks that miss after its periods."""
+    return _MISSING_BLANK.sub(lambda found: found[0] + " ", item) if _MAY_RUN_ON.search(item) else item
 
 
 def _is_marker(text: str, found: re.Match[str], start: int, last: int) -> bool:
@@ -202,6 +225,9 @@ def _value(found: re.Match[str]) -> int:
 
 def _listed(item: str) -> Iterator[str]:
     """Split an item at the markers of a list within it, and drop them."""
+    if not _MAY_COUNT.search(item):
+        yield item
+        return
     start = last = 0
     kept: list[str] = []
     for found in _INLINE_MARKER.finditer(item):
@@ -220,7 +246,7 @@ def _listed(item: str) -> Iterator[str]:
 _WINDOW = 2000
 _ABBREVIATIONS = f"{LEADING}|{MODIFIERS}|{TRAILING}|{COUNTED}|{_MISREAD}"
 _HIDDEN = re.compile(
-    rf"(?P<word>{DEIDENTIFIED}|(?<![^\W_])(?:{_ABBREVIATIONS})(?=[)\]]?\.)|[\ud800-\udfff])"
+    rf"(?P<word>{DEIDENTIFIED}|(?<![^\W_])(?=[a-z./]{{1,10}}[)\]]?\.)(?:{_ABBREVIATIONS})(?=[)\]]?\.)|[\ud800-\udfff])"
     rf"|(?P<letter>(?<![^\W_])[A-Za-z](?=\.\s{_OPENER.pattern}))"
     r"|[\"'\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00ab\u00bb()\[\]{}<>]",
     re.IGNORECASE,
@@ -230,13 +256,39 @@ _HIDDEN = re.compile(
 def _mask(found: re.Match[str]) -> str:
     """A stand-in of the same length that means nothing to sentencex."""
     if found["word"] is not None:
-        return "Z".ljust(len(found[0]), "z")
+        return _mask_token(found)
     return "0" if found["letter"] else " "
 
 
-def _proposals(text: str) -> Iterator[int]:
+def _mask_token(found: re.Match[str]) -> str:
+    """A stand-in of the same length that is one word to sentencex."""
+    return "Z".ljust(len(found[0]), "z")
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9 ,.;:/%&+=_-]*")
+_MAY_NAME = re.compile(r"[Xx_]{3}")
+_ABBREVIATION = re.compile(_ABBREVIATIONS, re.IGNORECASE)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether nothing but de-identification tokens would be hidden: no quotes, no abbreviations."""
+    if not _PLAIN.fullmatch(text):
+        return False
+    words = [part.rpartition(" ")[2] for part in text.split(".")[:-1]]
+    return all(map(_may_end, words))
+
+
+@lru_cache(maxsize=1 << 12)
+def _may_end(word: str) -> bool:
+    """Whether a word before a period, up to the blank before it, is certainly no abbreviation."""
+    if not word[-1:].isalpha():
+        return True
+    return len(word) > 1 and word.isalpha() and not _ABBREVIATION.fullmatch(word)
+
+
+def _proposals(text: str, masked: str) -> Iterator[int]:
     """Where sentencex would end a sentence, with the closing brackets and quotes."""
-    masked, start = _HIDDEN.sub(_mask, text), 0
+    start = 0
     while start < len(text):
         stop, here = min(start + _WINDOW, len(text)), start
         if stop < len(text):  # the next window begins after a period where there is one
@@ -254,7 +306,12 @@ def _proposals(text: str) -> Iterator[int]:
 
 def _ends(text: str) -> Iterator[int]:
     """Where sentences really end: at a blank, not after an abbreviation or the "?" of "? edema"."""
-    for end in _proposals(text):
+    if _is_plain(text):
+        masked = _DEIDENTIFIED.sub(_mask_token, text) if _MAY_NAME.search(text) else text
+        yield from (end for end in _proposals(text, masked) if text[end : end + 1] == " ")
+        yield len(text)
+        return
+    for end in _proposals(text, _HIDDEN.sub(_mask, text)):
         blank = text[end : end + 1].isspace() or not text[end - 1 : end].isascii()
         before, after = text[max(0, end - _LONGEST_ABBREVIATION) : end], text[end : end + 32]
         doubt = before.endswith("?") and not before[-2:-1].strip()
@@ -271,11 +328,22 @@ def _sentences(item: str) -> Iterator[str]:
     """The sentences of one item, without what an earlier one left before them."""
     start = 0
     for end in _ends(item):
-        bare = _DEBRIS.sub("", item[start:end].strip())
-        sentence = _DOUBLE_PERIOD.sub(".", bare[_bullets_end(bare) :])
+        sentence = item[start:end].strip()
         start = end
-        if any(map(str.isalnum, _DEIDENTIFIED.sub("", sentence))):  # it says something
+        opens = _opens_with_a_word(sentence)
+        if not opens:
+            bare = _DEBRIS.sub("", sentence)
+            sentence = bare[_bullets_end(bare) :]
+        if sentence.endswith(".."):
+            sentence = _DOUBLE_PERIOD.sub(".", sentence)
+        if opens or any(map(str.isalnum, _DEIDENTIFIED.sub("", sentence))):  # it says something
             yield sentence
+
+
+def _opens_with_a_word(sentence: str) -> bool:
+    """Whether a sentence begins with neither debris nor a bullet nor a de-identification token."""
+    first = sentence[:1]
+    return first.isalnum() and first not in "Xx"
 
 
 _MARK = re.compile(r"[^\w\s,\-]|[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -309,6 +377,6 @@ def split_sentences(text: str) -> tuple[str, ...]:
     return tuple(
         sentence
         for item in _items(text)
-        for entry in _listed(_MISSING_BLANK.sub(lambda found: found[0] + " ", item))
+        for entry in _listed(_with_blanks(item))
         for sentence in _sentences(entry.strip())
     )
