@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from tabon.cli import main
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from tabon.evaluation.results import read_results
+from tabon.reporting.experiment.files import OWN_NAME
 
 SETTINGS = SimulationSettings(patients=250, num_candidates=3)
 QUICK = ["--resamples", "100", "--no-measurements", "--no-store", "--metrics", "rouge,labels"]
@@ -76,7 +77,7 @@ def test_equal_picks_give_no_difference(compared):
     pairs = [pair for pair in read_results(out / "results.json").pairs if pair.other.startswith("transition")]
     same = [pair for pair in pairs if pair.method == "paper"]
     assert {(pair.delta, pair.gap, pair.p, pair.holm) for pair in same} == {(0.0, 0.0, 1.0, 1.0)}
-    assert "paper and transition:novelty/min do not differ in ROUGE-L (p = 1)" in answer.stdout
+    assert "paper and transition:novelty/min do not differ in ROUGE-L (Holm's p = 1)" in answer.stdout
 
 
 def test_a_table_a_page_and_a_sentence_for_each_pair(compared):
@@ -120,6 +121,38 @@ def test_a_second_run_makes_what_is_new(folder, tmp_path):
     after = stamps(tmp_path)
     assert {name: after[name] for name in before} == before
     assert set(read_results(tmp_path / "results.json").methods) == {"first", "longest", "shortest"}
+
+
+def test_files_of_older_results_go(folder, tmp_path):
+    """Figures in a form that is not asked for now, and tables of scores that are gone; nobody else's file."""
+    queries = [json.loads(line) for line in (folder / "queries.jsonl").read_text().splitlines()]
+    scores = [
+        {"id": query["id"], "draft": draft, "name": "green", "value": draft, "direction": "higher"}
+        for query in queries
+        for draft in range(len(query["candidates"]))
+    ]
+    (tmp_path / "scores.jsonl").write_text("".join(json.dumps(score) + "\n" for score in scores))
+    out, options = tmp_path / "out", (*QUICK, "--headline", "rouge-l-f")
+    outside = (
+        "--scores",
+        str(tmp_path / "scores.jsonl"),
+        "--headline",
+        "rouge-l-f,green",
+        "--figures",
+        "pdf",
+    )
+    compare(folder, out, "first", "longest", options=(*options, *outside))
+    before = {path.name for path in out.rglob("*")}
+    assert {"gains-findings.pdf", "headline-whole-report.tex"} <= before
+    assert all(OWN_NAME.fullmatch(path.name) for path in (*out.glob("tables/*"), *out.glob("figures/*")))
+    (out / "tables/mine.csv").write_text("mine")
+    compare(folder, out, "first", "longest", options=options)
+    gone = {name for name in before if "whole-report" in name or name.endswith(".pdf")}
+    assert {path.name for path in out.rglob("*")} == before - gone | {
+        "mine.csv",
+        "gains-findings.svg",
+        "gains-impressions.svg",
+    }
 
 
 def test_selections_of_another_bank_or_other_queries_are_made_anew(folder, tmp_path):

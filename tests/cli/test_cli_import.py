@@ -137,7 +137,7 @@ def test_what_is_written(tmp_path):
         8,
     )
     assert "  date" in result.output
-    assert f"next: tabon bank build {out}/train/transitions.jsonl" in result.output
+    assert f"next: tabon compare {out}/test/queries.jsonl --bank {out}/train/transi" in result.output
 
 
 # --- messy files ----------------------------------------------------------------------
@@ -280,6 +280,12 @@ REFUSED = {  # files that leave a doubt: the message
         "no column for date; its columns are patient, findings",
     ),
     "unknown names": (table(renamed(VISITS, patient="Nr")), None, "", "--columns patient=NAME"),
+    "abbreviated names": (
+        table(renamed(VISITS, patient="Pat.-Nr.")),
+        None,
+        "",
+        "its columns are Pat.-Nr., date, findings, impression; name it with --columns patient=NAME",
+    ),
     "two patients' columns": (
         table([{**row, "MRN": 1, "pid": 2} for row in renamed(VISITS, patient=None)]),
         None,
@@ -424,6 +430,7 @@ def test_without_drafts_splits_are_drawn(tmp_path):
     result = run(tmp_path, table(VISITS), None, "--shares 0.5,0.25,0.25 --seed 3")
     assert "drawn by patient: (0.5, 0.25, 0.25), seed 3" in result.output
     assert not (tmp_path / "out/test/queries.jsonl").exists()
+    assert f"next: tabon bank build {tmp_path}/out/train/transitions.jsonl" in result.output
 
 
 def test_a_training_split_without_patients_is_noted(tmp_path):

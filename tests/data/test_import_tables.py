@@ -2,14 +2,18 @@
 
 import gzip
 import json
-from datetime import datetime
+from dataclasses import replace
+from datetime import date, datetime
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spreadsheets import write_spreadsheet
 from tabon.data.cohort.visits import Excluded, Source
 from tabon.data.imports.columns import VISIT_SPELLINGS, find_columns, listed, role_map
 from tabon.data.imports.draft_table import read_draft_rows
@@ -79,6 +83,60 @@ def test_every_kind_of_file_says_the_same(tmp_path, name):
     )
 
 
+SHEET = [list(ROWS[0]), *(list(row.values()) for row in ROWS)]
+
+
+@pytest.fixture
+def calamine():
+    """Skip where spreadsheets cannot be read."""
+    return pytest.importorskip("python_calamine", reason="run `make setup`: python-calamine not installed")
+
+
+@pytest.mark.usefixtures("calamine")
+def test_a_spreadsheet_says_the_same(tmp_path):
+    """One sheet with a title's blank line, texts of two lines, true dates: the visits of the other kinds."""
+    days = [
+        [value if at != 1 else date.fromisoformat(value) for at, value in enumerate(line)]
+        for line in SHEET[1:]
+    ]
+    path = write_spreadsheet(tmp_path / "x.xlsx", {"empty": [], "Visits": [[], SHEET[0], *days, [None, " "]]})
+    table = read_visit_rows(path)
+    other = read_visit_rows(write(tmp_path / "x.csv", text_table()))
+    assert [replace(visit, source=None) for visit in table.visits] == [
+        replace(visit, source=None) for visit in other.visits
+    ]
+    assert [visit.source for visit in table.visits] == [Source("x.xlsx", 3), Source("x.xlsx", 4)]
+    assert table.guesses[0].found == "spreadsheet, sheet 'Visits', 2 rows"
+
+
+@pytest.mark.usefixtures("calamine")
+def test_a_spreadsheet_keeps_what_csv_loses(tmp_path):
+    """An id of twelve digits is whole and no 1.23E+11; the number of a draft is 1, not 1.0."""
+    rows = [["patient", "date", "draft", "text"], [123456789012, date(2019, 4, 3), 1, "Clear."]]
+    [draft] = read_draft_rows([write_spreadsheet(tmp_path / "x.xlsx", {"a": rows})]).drafts
+    assert (draft.visit(), draft.number) == ("123456789012 on 2019-04-03", "1")
+
+
+@pytest.mark.usefixtures("calamine")
+@pytest.mark.parametrize(
+    ("sheets", "message"),
+    [
+        (
+            {"a": SHEET, "b": SHEET},
+            "has 2 sheets that hold anything; keep one, or save the one you mean as CSV",
+        ),
+        ({"a": [[None, " "]]}, "has 0 sheets that hold anything"),
+        ({}, "x.xlsx cannot be read; save it as CSV"),
+    ],
+)
+def test_spreadsheets_that_cannot_be_read(tmp_path, sheets, message):
+    """Two sheets, nothing, a file that only ends as one."""
+    path = tmp_path / "x.xlsx"
+    _ = write_spreadsheet(path, sheets) if sheets else write(path, b"PK")
+    with pytest.raises(BadInputError, match=message):
+        read_rows(path)
+
+
 def test_rows_from_anywhere():
     """Mappings with values of any type, such as a frame's rows, are read as a file's rows are."""
     rows = ({**row, "When": datetime.fromisoformat(row["When"])} for row in ROWS)
@@ -95,6 +153,30 @@ def test_what_is_no_object_is_left_out_by_its_place(tmp_path):
     assert [(row.source.line, row.reason) for row in table.excluded] == [
         (line, "not-an-object") for line in (2, 3, 4)
     ]
+
+
+def test_an_index_with_a_name_is_a_column():
+    """A pandas frame that is sorted under its patients still names them."""
+    frame = pd.DataFrame(ROWS)
+    found = [read_visit_rows(each).visits for each in (frame, frame.set_index("PID"), frame[::-1])]
+    assert [[visit.study for visit in visits] for visits in found[:2]] == [
+        ["p1-2019-03-01", "p1-2019-04-13"]
+    ] * 2
+    assert len(found[2]) == 2
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"PID": [1], "When": ["2019-03-01"]}, "a dict has no rows; give a path, a frame or a list"),
+        (pl.DataFrame(ROWS).lazy(), "a LazyFrame has no rows; collect it first"),
+        (None, "a NoneType has no rows"),
+    ],
+)
+def test_what_is_no_table_is_refused(table, message):
+    """Columns without rows, a frame that is not collected, nothing."""
+    with pytest.raises(BadInputError, match=message):
+        read_visit_rows(table)
 
 
 def test_the_encoding_is_said(tmp_path):
@@ -114,8 +196,7 @@ def test_the_encoding_is_said(tmp_path):
     ("name", "data", "encoding", "message"),
     [
         ("x.csv", b"", None, "x.csv is empty"),
-        ("x.xlsx", b"PK", None, "save it as CSV"),
-        ("x.pdf", b"PK", None, r"known are \.csv"),
+        ("x.pdf", b"PK", None, r"known are \.csv.* and \.xlsx"),
         ("x.csv", text_table().encode("utf-16-le"), None, "--encoding utf-16-le"),
         ("x.csv", text_table().encode("cp1252"), "utf-8", "line 3 is not utf-8; name another --encoding"),
         ("x.csv", b"a,b\n", "latin-9", "'latin-9' is no encoding"),
@@ -191,7 +272,7 @@ def test_a_map_goes_first_and_may_leave_a_role_out():
         (
             ["pid", "mrn"],
             {},
-            r"several columns for patient \(pid, mrn\); name one with --columns patient=NAME",
+            r"several columns for patient \(pid, mrn\); name one with columns={'patient': NAME}",
         ),
         (["pid"], {"date": "day"}, "no column 'day' for date; its columns are pid"),
     ],
@@ -206,7 +287,7 @@ def test_doubtful_columns_are_refused(columns, given, message):
     ("row", "message"),
     [
         ({"when": 1, "report": 1}, "no column for patient; its columns are when, report; name it with"),
-        ({"pid": 1, "report": 1}, "no column for date; .*--columns date=NAME"),
+        ({"pid": 1, "report": 1}, "no column for date; .*columns={'date': NAME}"),
         ({"pid": 1, "when": 1}, r"no column for report \(or findings, or impression\)"),
         ({"p1": 1, "2019-03-01": 1, "Secret opacity.": 1}, "not named in its first line"),
     ],
@@ -408,8 +489,8 @@ def test_dates_of_drafts_follow_the_visits_if_nothing_decides():
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"patient": "p", "text": "x"}, r"study \(or patient and date\).*--draft-columns study=NAME"),
-        ({"study": "s", "score": 1}, r"text \(or drafts.*--draft-columns text=NAME"),
+        ({"patient": "p", "text": "x"}, r"study \(or patient and date\).*draft_columns={'study': NAME}"),
+        ({"study": "s", "score": 1}, r"text \(or drafts.*draft_columns={'text': NAME}"),
     ],
 )
 def test_tables_that_are_no_drafts(row, message):

@@ -1,18 +1,24 @@
 """Scores of another program share the oracle, the gap, the intervals and the tests."""
 
 import csv
+import gzip
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+import tabon
+from tabon import Selection
 from tabon.cli import main
+from tabon.data.imports.source_rows import read_rows
 from tabon.data.simulate import SimulationSettings, simulate_queries
 from tabon.errors import BadInputError
 from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases
 from tabon.evaluation.draft_scores import state_f1
 from tabon.evaluation.outside_scores import read_scores
+from tabon.text.records import query_from_record
 
 SETTINGS = SimulationSettings(patients=150, num_candidates=3)
 QUERIES = list(simulate_queries(SETTINGS))
@@ -42,6 +48,12 @@ def written(path, records):
         else:
             file.writelines(json.dumps(record) + "\n" for record in records)
     return path
+
+
+def read(path):
+    """Read a file of scores, as commands do."""
+    table = read_rows(path)
+    return read_scores(table.name, table.placed())
 
 
 def evaluated(*outside):
@@ -81,7 +93,7 @@ def test_risk_knows_scores_from_outside(tmp_path):
 @pytest.mark.parametrize("direction", ["higher", "lower"])
 def test_a_score_from_outside_is_treated_as_one_from_inside(tmp_path, file, direction):
     """State-F1 from a file gives the numbers of state-F1, whichever way its values point."""
-    [score] = read_scores(written(tmp_path / file, rows(direction=direction)))
+    [score] = read(written(tmp_path / file, rows(direction=direction)))
     results = evaluated(score)
     for method in ("random", "first", "oracle"):
         place = {"run": "run", "section": "report", "method": method}
@@ -93,13 +105,43 @@ def test_a_score_from_outside_is_treated_as_one_from_inside(tmp_path, file, dire
     assert ("sign:turned" in results.scores["judge"]) == (direction == "lower")
 
 
+@pytest.mark.parametrize("kind", ["semicolons", "packed", "tabs", "frame"])
+def test_a_table_of_any_kind_has_the_same_scores(tmp_path, kind):
+    """What `tabon import` reads is read here too."""
+    plain = written(tmp_path / "scores.csv", rows())
+    text = plain.read_text(encoding="utf-8")
+    other = {
+        "semicolons": ("other.csv", f"sep=;\n{text}".replace(",", ";").encode()),
+        "packed": ("other.csv.gz", gzip.compress(text.encode())),
+        "tabs": ("other.tsv", text.replace(",", "\t").encode("utf-16")),
+        "frame": ("frame", b""),
+    }[kind]
+    (tmp_path / other[0]).write_bytes(other[1])
+    found = read(pd.DataFrame(rows()) if kind == "frame" else tmp_path / other[0])
+    assert [score.signature for score in found] == [score.signature for score in read(plain)]
+
+
+def test_python_takes_a_table_of_scores():
+    """`tabon.evaluate(scores=)` has them beside the metrics; a headline may name them, a name counts once."""
+    queries = [query_from_record(query) for query in QUERIES]
+    picks = {"first": [Selection(selected=0) for _ in queries]}
+    options = {"metrics": ["labels"], "resamples": 50}
+    found = tabon.evaluate(queries, picks, scores=rows(), headline=["judge"], **options)
+    cell = found.results.cell(run=found.results.main_run(), section="report", method="first", score="judge")
+    mean = np.mean([state_f1(query["candidates"][0]["state"], query["state"]) for query in QUERIES])
+    assert cell.value == pytest.approx(mean)
+    assert found.results.headline == ("judge",)
+    with pytest.raises(BadInputError, match="name it otherwise"):
+        tabon.evaluate(queries, picks, scores=rows(name="labels-14-micro"), **options)
+
+
 def test_the_order_of_rows_does_not_matter_and_the_values_do(tmp_path):
     """The signature is that of the values."""
     records = rows()
     shuffled = [records[row] for row in np.random.default_rng(0).permutation(len(records))]
     other = [{**records[0], "value": 0.123}, *records[1:]]
     found = [
-        read_scores(written(tmp_path / f"{number}.csv", each))[0].signature
+        read(written(tmp_path / f"{number}.csv", each))[0].signature
         for number, each in enumerate((records, shuffled, other))
     ]
     assert found[0] == found[1] != found[2]
@@ -119,14 +161,15 @@ def test_the_order_of_rows_does_not_matter_and_the_values_do(tmp_path):
         (lambda all_rows: [{**all_rows[0], "value": None}, *all_rows[1:]], "line 1 is no score"),
         (lambda all_rows: [{**all_rows[0], "direction": "up"}, *all_rows[1:]], "higher or lower"),
         (lambda all_rows: [{**all_rows[0], "direction": "lower"}, *all_rows[1:]], "two directions"),
-        (lambda _: [], "holds no scores"),
+        (lambda _: [], "is empty"),
+        (lambda all_rows: [{**all_rows[0], "draft": "first"}], "line 1 is no score"),
     ],
 )
 def test_rows_that_do_not_fit_are_named(tmp_path, change, message):
     """What is missing, unknown, twice or no number is refused with its place."""
     path = written(tmp_path / "scores.jsonl", change(rows()))
     with pytest.raises(BadInputError) as error:
-        evaluated(*read_scores(path))
+        evaluated(*read(path))
     assert message in str(error.value)
 
 

@@ -33,30 +33,96 @@ def python(*arguments, folder, **environment):
     return done.stdout
 
 
-def test_an_installed_package_gives_a_metric_a_selector_and_an_encoder(tmp_path):
-    """The example is installed offline into a folder; its three names work on the command line."""
+@pytest.fixture(scope="module")
+def tabon(tmp_path_factory):
+    """Install the example offline into a folder; return that folder, and a function that runs tabon there."""
     pytest.importorskip("hatchling", reason="the example is built with hatchling: pip install hatchling")
-    place = tmp_path / "site"
+    folder = tmp_path_factory.mktemp("plugin")
     python(
         "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation",
-        "--target", place, ROOT / "examples/plugin", folder=tmp_path,
+        "--target", folder / "site", ROOT / "examples/plugin", folder=folder,
     )  # fmt: skip
     for name, records in (
         ("train.jsonl", simulate_transitions(SETTINGS, "train")),
         ("queries.jsonl", simulate_queries(SETTINGS)),
     ):
-        (tmp_path / name).write_text("".join(json.dumps(record) + "\n" for record in records))
-    program = "from tabon.cli import main; main()"
-    shown = python(
-        "-c", program, "compare", "queries.jsonl", "--bank", "train.jsonl", "--encoder", "letters",
-        "--selector", "middle", "--selector", "paper", "--metrics", "rouge,length", "--resamples", "20",
-        "--headline", "length-near", "--out", "out", folder=tmp_path, PYTHONPATH=str(place),
-    )  # fmt: skip
-    assert "length-near" in shown
-    record = json.loads((tmp_path / "out/results.json").read_text())
+        (folder / name).write_text("".join(json.dumps(record) + "\n" for record in records))
+
+    def run(command):
+        program = "from tabon.cli import main; main()"
+        return python("-c", program, *command.split(), folder=folder, PYTHONPATH=str(folder / "site"))
+
+    run(
+        "compare queries.jsonl --bank train.jsonl --encoder letters --selector middle --selector paper "
+        "--selector consensus:length-near --metrics rouge,length --headline length-near "
+        "--resamples 20 --out out"
+    )
+    return folder, run
+
+
+def measured(path, method):
+    """Return the numbers that a method has by the example's score."""
+    record = json.loads(path.read_text())
     assert record["scores"]["length-near"] == "length|words:split|version:1"
-    assert record["methods"]["middle"].startswith("selector:middle|")
-    assert [cell for cell in record["cells"] if cell["score"] == "length-near" and cell["value"] is not None]
+    return [
+        cell["value"]
+        for cell in record["cells"]
+        if (cell["score"], cell["method"]) == ("length-near", method) and cell["value"] is not None
+    ]
+
+
+def test_an_installed_package_gives_a_metric_a_selector_and_an_encoder(tabon):
+    """Its three names work in `compare`; a draft like the others by its score is one of `consensus`."""
+    out = tabon[0] / "out"
+    signatures = json.loads((out / "results.json").read_text())["methods"]
+    assert signatures["middle"].startswith("selector:middle|")
+    assert signatures["consensus:length-near"].startswith(
+        "selector:consensus:length-near|metric:length;words:"
+    )
+    assert all(measured(out / "results.json", method) for method in signatures)
+
+
+def test_scores_of_a_package_have_a_risk_and_controls(tabon):
+    """`risk` and `controls` find the metric by its score's name."""
+    folder, run = tabon
+    assert "| middle |" in run(
+        "risk queries.jsonl --selections out/selections/middle.jsonl --score length-near"
+    )
+    run(
+        "controls queries.jsonl --bank out/bank.tabon --encoder letters --selector middle --condition length "
+        "--score length-near --resamples 20 --out controls.json"
+    )
+    assert "length-near" in json.loads((folder / "controls.json").read_text())["scores"]
+
+
+def test_an_experiment_takes_names_of_packages(tabon):
+    """`reproduce` checks and uses a metric, a selector and an encoder of the example."""
+    folder, run = tabon
+    (folder / "experiment.toml").write_text(
+        """
+        [cohort]
+        patients = 60
+        [[runs]]
+        name = "one"
+        model = "simulated"
+        prompt = "p3"
+        [drafts]
+        samples = 3
+        [selection]
+        encoder = "letters"
+        distances = ["novelty"]
+        aggregates = ["min"]
+        selectors = ["middle"]
+        [evaluation]
+        metrics = ["length"]
+        resamples = 20
+        [report]
+        columns = { Length = "length-near" }
+        """
+    )
+    run("reproduce . --dry-run --out reproduced")
+    run("reproduce . --out reproduced")
+    assert measured(folder / "reproduced/results.json", "middle")
 
 
 def offers(monkeypatch, **names):

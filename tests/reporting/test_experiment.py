@@ -407,7 +407,7 @@ PAID = 'model = "gemini:gemini-2.5-flash-lite"'
         ("cohort", "cohort/test/transitions.jsonl is not there"),
         ("training", "cohort/train/transitions.jsonl is not there"),
         ("images", "names no image"),
-        ("encoder", "encoder: 'no/folder' is no built-in encoder"),
+        ("encoder", "encoder: there is no folder 'no/folder' here"),
         ("weights", "metric chexbert"),
         ("cap", "cap: it may cost"),
         (None, ""),

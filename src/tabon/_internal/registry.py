@@ -29,6 +29,11 @@ def lookup(
     return _guarded(kind, others[name])
 
 
+def names_of(table: Mapping[str, str], group: str) -> tuple[str, ...]:
+    """Return the names of a table, then those that other packages add; nothing of them is imported."""
+    return tuple(dict.fromkeys([*table, *(entry.name for entry in entry_points(group=group))]))
+
+
 def _guarded(kind: str, entry: EntryPoint) -> Callable[..., Any]:
     """Return a maker of another package; what goes wrong in it is one sentence."""
 

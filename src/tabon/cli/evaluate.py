@@ -1,7 +1,6 @@
 """`tabon evaluate`, `tabon risk` and `tabon controls`."""
 
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import IO
 
 import click
 
-from tabon._internal.registry import check_name
 from tabon.cli.help import Command
 from tabon.cli.shared_options import (
     FILE,
@@ -29,6 +27,7 @@ from tabon.cli.shared_options import (
     takes,
 )
 from tabon.cli.tables import TableForm, table_options
+from tabon.data.imports.source_rows import read_rows
 from tabon.encoders import load_encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError
@@ -41,8 +40,7 @@ from tabon.evaluation.controls import (
     Dependencies,
     run_controls,
 )
-from tabon.evaluation.draft_scores import STATE
-from tabon.evaluation.evaluate import HEADLINE
+from tabon.evaluation.evaluate import HEADLINE, check_scores
 from tabon.evaluation.inputs import Cases, check_picks
 from tabon.evaluation.outside_scores import OutsideScore, read_scores
 from tabon.evaluation.results import Results, write_results
@@ -63,7 +61,8 @@ from tabon.reporting.tables.places import plan_notes, score_name
 
 def read_outside(score_files: tuple[Path, ...]) -> tuple[OutsideScore, ...]:
     """Read the files that `--scores` names."""
-    return tuple(score for path in score_files for score in read_scores(path))
+    tables = map(read_rows, score_files)
+    return tuple(score for table in tables for score in read_scores(table.name, table.placed()))
 
 
 def _seeds(random_seeds: str) -> tuple[int, ...]:
@@ -79,7 +78,7 @@ scores_option = click.option(
     "score_files",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Scores from elsewhere, CSV or JSON Lines: id, draft, name, value, direction (higher or lower).",
+    help="A table of scores from elsewhere: id, draft, name, value, direction (higher or lower).",
 )
 scoring_options = option_group(
     click.option(
@@ -219,14 +218,7 @@ def load_wanted(
             "--metrics names no metric, or --metric-files one that is not measured; name it in --metrics"
         )
     loaded, missing = load_metrics(wanted, folders)
-    own = (score.name for metric in loaded for score in metric.scores)
-    measured = (*own, STATE, *(score.name for score in outside))
-    twice = [name for name, count in Counter(measured).items() if count > 1]
-    if twice:
-        raise BadInputError(f"the score {twice[0]!r} is there twice; leave one out or name it otherwise")
-    for wish in scores:
-        if not any(wish == name or wish.startswith(f"{name}-") for name in missing):
-            check_name("score", measured, wish)
+    check_scores(scores, loaded, missing, outside)
     return loaded, missing
 
 

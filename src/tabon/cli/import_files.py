@@ -79,8 +79,8 @@ def import_command(  # noqa: PLR0913  # each is an option
     """Make a cohort, and queries if there are drafts, of your own files.
 
     VISITS is a table with a row per report: patient, date, and findings and
-    impression or the whole report. CSV, TSV, JSON, JSON Lines and Parquet are
-    read. Columns are found by their names; what was guessed is printed.
+    impression or the whole report: CSV, TSV, JSON, JSON Lines, Parquet or a
+    spreadsheet. Columns are found by their names; what was guessed is printed.
     """
     _check_visits(visits)
     table = read_visit_rows(
@@ -135,5 +135,9 @@ def _next_steps(imported: ImportedCohort, out: Path, *, dry_run: bool) -> Iterat
         yield "note: the training split is empty, so no bank can be built of it; add patients without drafts"
     elif dry_run:
         yield "nothing was written; leave out --dry-run to write it"
+    elif imported.queries:
+        queries = out / ("test" if "test" in imported.queries else "valid") / "queries.jsonl"
+        bank = out / "train/transitions.jsonl"
+        yield f"next: tabon compare {queries} --bank {bank} --selector fused --selector paper --out compared"
     else:
-        yield f"next: tabon bank build {out}/train/transitions.jsonl --out {out}/bank.tabon"
+        yield f"next: tabon bank build {out / 'train/transitions.jsonl'} --out {out / 'bank.tabon'}"

@@ -78,14 +78,12 @@ def _encoder(spec: str, lacking: list[str]) -> Encoder | None:
         name = spec.partition("?")[0]
         if name in ENCODERS:
             return load_built_in(spec)
-        if Path(name).is_dir():
+        if "/" not in name or Path(name).is_dir():
             return load_encoder(spec)
     except TabonError as error:
         lacking.append(f"encoder: {error}")
         return None
-    lacking.append(
-        f"encoder: {spec!r} is no built-in encoder and no folder here; it would have to be fetched"
-    )
+    lacking.append(f"encoder: there is no folder {spec!r} here; it would have to be fetched")
     return None
 
 

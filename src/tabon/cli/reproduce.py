@@ -80,7 +80,7 @@ def reproduce_command(  # noqa: PLR0913  # each is an option
         for lack in found.lacking:
             click.echo(f"missing: {lack}", err=True)
         if found.lacking:
-            raise BadInputError(f"{len(found.lacking)} things are missing; nothing was paid for")
+            raise BadInputError("not everything is there, see above; nothing was paid for")
         return
     for name, reason in missing.items():
         click.echo(f"{name} is not measured: {reason}", err=True)

@@ -10,13 +10,12 @@ from tabon._internal.registry import check_name
 from tabon.cli.evaluate import read_named_picks, read_outside, scores_option
 from tabon.cli.help import Command
 from tabon.cli.shared_options import FILE, OneOf, name_of, reports_errors, takes
-from tabon.errors import UnknownNameError
 from tabon.evaluation import read_cases
 from tabon.evaluation.curves import measured_for_risk, risk_of
 from tabon.evaluation.draft_scores import STATE, eligible
 from tabon.evaluation.inputs import NOTHING, check_picks
 from tabon.evaluation.outside_scores import OutsideScore
-from tabon.metrics import METRICS, Metric, load_metric
+from tabon.metrics import load_scores
 from tabon.reporting.controls_table import written
 from tabon.reporting.plots import FIGURE_FORMS
 from tabon.reporting.plots.curves import risk_plot
@@ -72,7 +71,7 @@ def risk(
         check_name("score of --scores", tuple(by_name), score)
         measured = by_name[score].measure(eligible(cases, "report"))
     else:
-        metric = None if score == STATE else metric_of(score)
+        metric = None if score == STATE else load_scores([score], also=(STATE,))[score][0]
         measured = measured_for_risk(cases, "report" if metric is None else section, metric)
     rows, curves = [], {}
     for text in selections:
@@ -94,13 +93,3 @@ def risk(
         drawn = risk_plot(curves, score).saved(figure.suffix.lower().lstrip("."))
         with replacing(figure) as file:
             file.write(drawn)
-
-
-def metric_of(score: str) -> Metric:
-    """Return the metric that measures a score."""
-    family = score if score in METRICS else score.removeprefix("corpus-").partition("-")[0].rstrip("+")
-    if family not in METRICS:
-        raise UnknownNameError("score", score, ["rouge-l-f", "labels-14-samples", "bleu-4", "meteor"])
-    metric = load_metric(family)
-    check_name("score", tuple(each.name for each in metric.scores), score)
-    return metric

@@ -6,9 +6,9 @@ from typing import IO
 import click
 
 from tabon.cli.help import Command
-from tabon.cli.risk import metric_of
 from tabon.cli.select import method_options, takes_selection
 from tabon.cli.shared_options import (
+    NAMES,
     bank_option,
     embedding_options,
     name_of,
@@ -22,6 +22,7 @@ from tabon.encoders.sentence_store import SentenceStore
 from tabon.evaluation import read_cases
 from tabon.evaluation.fit import FITTED, read_lesson
 from tabon.method.bank import TransitionBank
+from tabon.metrics import load_scores
 from tabon.selectors.abstention import from_queries, write_calibration
 from tabon.selectors.selector import bank_encoder
 from tabon.selectors.setup import SelectionSettings, make_selector
@@ -64,7 +65,11 @@ def calibrate(queries: IO[bytes], bank: Path, out: Path, settings: SelectionSett
 @bank_option
 @click.option("--selector", default="fused", show_default=True, help=f"One of {', '.join(FITTED)}.")
 @click.option(
-    "--target", default="rouge-l-f", show_default=True, help="The score to agree with; several with commas."
+    "--target",
+    type=NAMES,
+    default="rouge-l-f",
+    show_default=True,
+    help="The score to agree with; several with commas.",
 )
 @out_option("The weights to write.")
 @embedding_options
@@ -76,7 +81,7 @@ def fit_command(  # noqa: PLR0913  # each is an option
     bank: Path,
     out: Path,
     selector: str,
-    target: str,
+    target: tuple[str, ...],
     encoder: str | None,
     store: SentenceStore | None,
 ) -> None:
@@ -88,7 +93,7 @@ def fit_command(  # noqa: PLR0913  # each is an option
     """
     opened = TransitionBank.load(bank)
     cases = read_cases(queries, name=name_of(queries))
-    targets = {name.strip(): metric_of(name.strip()) for name in target.split(",")}
+    targets = {name: metric for name, (metric, _) in load_scores(target).items()}
     embedder = bank_encoder(opened, encoder)
     lesson = read_lesson(selector, opened, cases.cases, targets, encoder=embedder, store=store)
     fitted = lesson.fit()

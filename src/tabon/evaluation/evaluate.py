@@ -1,6 +1,7 @@
 """From runs, picks and metrics to results."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tabon._internal.registry import check_name
 from tabon.errors import BadInputError
 from tabon.evaluation.analysis_plan import AnalysisPlan, keep_plan
 from tabon.evaluation.compare import Chance, RunTable, compare
@@ -133,6 +135,23 @@ def headline_of(metrics: Sequence[Metric], outside: Sequence[OutsideScore]) -> t
     usual = tuple(score for score in HEADLINE if score in names)
     most = len(HEADLINE) - 1
     return (*(usual or names[:most]), STATE, *(score.name for score in outside[:most]))
+
+
+def check_scores(
+    names: Iterable[str],
+    metrics: Sequence[Metric],
+    missing: Mapping[str, str],
+    outside: Sequence[OutsideScore] = (),
+) -> None:
+    """Refuse names that no score has, unless a missing metric's may have it, and one that two scores have."""
+    own = (score.name for metric in metrics for score in metric.scores)
+    known = (*own, STATE, *(score.name for score in outside))
+    twice = [name for name, count in Counter(known).items() if count > 1]
+    if twice:
+        raise BadInputError(f"the score {twice[0]!r} is there twice; leave one out or name it otherwise")
+    for name in names:
+        if not any(name == metric or name.startswith(f"{metric}-") for metric in missing):
+            check_name("score", known, name)
 
 
 def _in_order(run: RunInput, methods: Sequence[str]) -> RunInput:

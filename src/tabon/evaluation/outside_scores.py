@@ -1,12 +1,10 @@
 """Scores that another program gave to every draft, beside those that are measured here."""
 
-import csv
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,50 +60,33 @@ class OutsideScore:
         return Measured("report", tuple(cases), (score,), self.signature, table, there)
 
 
-def read_scores(path: Path) -> tuple[OutsideScore, ...]:
-    """Read a CSV or JSON Lines file with one row per draft and score: id, draft, name, value, direction."""
-    found: dict[str, dict[tuple[str, int], float]] = {}
+def read_scores(name: str, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[OutsideScore, ...]:
+    """Read the rows of a table, one per draft and score: id, draft, name, value, direction.
+
+    Args:
+        name: of the table, for messages.
+        rows: each with its place, for messages.
+    """
+    table, found = name, dict[str, dict[tuple[str, int], float]]()
     directions: dict[str, str] = {}
-    for number, record in _records(path):
+    for place, record in rows:
         try:
             query, name, direction = (str(record[key]) for key in ("id", "name", "direction"))
             draft, value = int(record["draft"]), float(record["value"])
             sign = SIGNS[direction]
         except (KeyError, TypeError, ValueError, OverflowError):
             raise BadInputError(
-                f"{path} line {number} is no score; give id, draft (0 is the first), name, value (a number) "
+                f"{place} is no score; give id, draft (0 is the first), name, value (a number) "
                 "and direction (higher or lower)"
             ) from None
         if not math.isfinite(value):
-            raise BadInputError(
-                f"{path} line {number}: the value is not finite; give a number or no such score"
-            )
+            raise BadInputError(f"{place}: the value is not finite; give a number or no such score")
         if directions.setdefault(name, direction) != direction:
-            raise BadInputError(f"{path} line {number}: {name} has two directions; give one")
+            raise BadInputError(f"{place}: {name} has two directions; give one")
         values = found.setdefault(name, {})
         if (query, draft) in values:
-            raise BadInputError(
-                f"{path} line {number}: {name} of {query!r} draft {draft} is there twice; give one"
-            )
+            raise BadInputError(f"{place}: {name} of {query!r} draft {draft} is there twice; give one")
         values[query, draft] = sign * value
     if not found:
-        raise BadInputError(f"{path} holds no scores; give rows with {', '.join(FIELDS)}")
-    return tuple(OutsideScore(str(path), name, directions[name], values) for name, values in found.items())
-
-
-def _records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the rows with their line numbers."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        raise BadInputError(f"{path} cannot be read as UTF-8 text; name a CSV or JSON Lines file") from None
-    if not text.lstrip().startswith("{"):
-        yield from enumerate(csv.DictReader(text.splitlines()), start=2)
-        return
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                record = None
-            yield number, record if isinstance(record, dict) else {}
+        raise BadInputError(f"{table} holds no scores; give rows with {', '.join(FIELDS)}")
+    return tuple(OutsideScore(table, name, directions[name], values) for name, values in found.items())

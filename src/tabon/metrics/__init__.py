@@ -1,6 +1,6 @@
 """Scores of drafts: metrics of the paper and those that need no weights."""
 
-from tabon.metrics.load import DEFAULT_METRICS, METRICS, WEIGHTLESS, load_metric, load_metrics
+from tabon.metrics.load import DEFAULT_METRICS, METRICS, WEIGHTLESS, load_metric, load_metrics, load_scores
 from tabon.metrics.protocol import Metric, Pair, Score
 
 __all__ = [
@@ -12,4 +12,5 @@ __all__ = [
     "Score",
     "load_metric",
     "load_metrics",
+    "load_scores",
 ]

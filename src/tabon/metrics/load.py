@@ -1,13 +1,15 @@
 """Metrics by name."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from tabon._internal.registry import lookup
-from tabon.errors import MetricUnavailableError, MissingExtraError
-from tabon.metrics.protocol import Metric
+from tabon._internal.registry import lookup, names_of
+from tabon.errors import MetricUnavailableError, MissingExtraError, UnknownNameError
+from tabon.metrics.protocol import Metric, Score
 
+GROUP = "tabon.metrics"  # the entry points of other packages' metrics
 # name: a function (model: Path | None) -> Metric; `model` is the folder that holds what must be fetched
 METRICS: Mapping[str, str] = MappingProxyType(
     {
@@ -35,6 +37,7 @@ WEIGHTLESS = (
     *("bleu", "rouge", "chrf", "labels", "temporal", "clinical"),
     "rexrank-bleu2",
 )
+USUAL_SCORES = ("rouge-l-f", "rouge-1-f", "bleu-4", "chrf++", "labels-14-samples", "bertscore-f1")
 
 
 def load_metric(name: str, *, model: Path | None = None) -> Metric:
@@ -51,7 +54,7 @@ def load_metric(name: str, *, model: Path | None = None) -> Metric:
     >>> load_metric("chrf").scores[0].name
     'chrf++'
     """
-    metric: Metric = lookup("metric", METRICS, name, group="tabon.metrics")(model)
+    metric: Metric = lookup("metric", METRICS, name, group=GROUP)(model)
     return metric
 
 
@@ -66,3 +69,41 @@ def load_metrics(names: Iterable[str], models: Mapping[str, Path]) -> tuple[list
         except MissingExtraError as error:
             missing[name] = str(error)
     return loaded, missing
+
+
+def load_scores(
+    names: Iterable[str], *, kind: str = "score", also: Sequence[str] = ()
+) -> dict[str, tuple[Metric, Score]]:
+    """Return some scores with their metrics, each metric loaded once.
+
+    A score's name begins with its metric's, behind `corpus-` if it is of all texts together.
+
+    Args:
+        names: of scores.
+        kind: what a message calls them.
+        also: what else a name may be, for the message.
+
+    Raises:
+        UnknownNameError: no metric has such a score.
+        MetricUnavailableError: its metric cannot be measured here.
+
+    >>> metric, score = load_scores(["corpus-bleu-4"])["corpus-bleu-4"]
+    >>> metric.name, score.name
+    ('bleu', 'corpus-bleu-4')
+    """
+    load = cache(load_metric)
+    return {name: _with_score(name, load, kind, also) for name in names}
+
+
+def _with_score(
+    name: str, load: Callable[[str], Metric], kind: str, also: Sequence[str]
+) -> tuple[Metric, Score]:
+    """Return a score and its metric: a built-in one before those of packages, the longest name first."""
+    begin = [each for each in names_of(METRICS, GROUP) if name.removeprefix("corpus-").startswith(each)]
+    seen: list[str] = []
+    for metric in map(load, sorted(begin, key=lambda each: (each in METRICS, len(each)), reverse=True)):
+        for score in metric.scores:
+            if score.name == name:
+                return metric, score
+            seen.append(score.name)
+    raise UnknownNameError(kind, name, seen or [*also, *USUAL_SCORES])

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tabon._internal.registry import check_name
+from tabon.data.imports.source_rows import Rows, read_rows
 from tabon.errors import BadInputError
 from tabon.evaluation import EvaluationSettings, Picks, RunInput
 from tabon.evaluation import evaluate as evaluate_runs
-from tabon.evaluation.draft_scores import STATE
+from tabon.evaluation.evaluate import check_scores
 from tabon.evaluation.inputs import cases_of, check_picks
+from tabon.evaluation.outside_scores import read_scores
 from tabon.evaluation.results import REFERENCES, PairedDifference, Results, write_results
 from tabon.method.selection import Selection
 from tabon.metrics import DEFAULT_METRICS, Metric, load_metrics
@@ -77,7 +79,7 @@ class Evaluation:
     >>> found
     Evaluation(selectors=['first', 'same'], scores=9, studies=8)
     >>> print(found.compare("first", "same"))  # doctest: +ELLIPSIS
-    Findings: first and same do not differ in Labels-14 micro F1 (p = 1).
+    Findings: first and same do not differ in Labels-14 micro F1 (Holm's p = 1).
     ...
     """
 
@@ -149,12 +151,13 @@ class Evaluation:
         write_results(Path(path), self.results)
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913  # two inputs, and five that have defaults
     queries: Sequence[Query],
     selections: Mapping[str, Sequence[Selection]],
     *,
     metrics: Sequence[str | Metric] = DEFAULT_METRICS,
     headline: Sequence[str] = (),
+    scores: Rows | None = None,
     resamples: int = 10_000,
     seed: int = 0,
 ) -> Evaluation:
@@ -165,6 +168,8 @@ def evaluate(
         selections: of each selector, by a name for it, one for each query in order.
         metrics: names of metrics, or metrics; what cannot be measured here is in `results.missing`.
         headline: the scores to look at first and to test; a usual few if it is left out.
+        scores: a table of scores from elsewhere, such as a judge model's, with a row for each draft and
+            score: `id` (a query's), `draft` (from 0), `name`, `value`, `direction` (`higher` or `lower`).
         resamples: of patients, for the intervals, and swaps for the p-values.
         seed: draws them.
 
@@ -188,11 +193,12 @@ def evaluate(
         check_picks(found, cases.cases, name=f"the selections {found.method!r}")
     loaded, missing = load_metrics((name for name in metrics if isinstance(name, str)), {})
     loaded += [metric for metric in metrics if not isinstance(metric, str)]
-    for score in headline:
-        check_name("score", (*(each.name for metric in loaded for each in metric.scores), STATE), score)
+    table = None if scores is None else read_rows(scores)
+    outside = () if table is None else read_scores(table.name, table.placed())
+    check_scores(headline, loaded, missing, outside)
     settings = EvaluationSettings(resamples=resamples, seed=seed, headline=tuple(headline))
     run = RunInput(name=cases.fact("model") or "drafts", cases=cases, picks=picks)
-    return Evaluation(evaluate_runs([run], loaded, settings, missing=missing))
+    return Evaluation(evaluate_runs([run], loaded, settings, missing=missing, outside=outside))
 
 
 def _picks(name: str, queries: Sequence[Query], selections: Sequence[Selection]) -> Picks:

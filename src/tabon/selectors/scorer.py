@@ -31,6 +31,7 @@ from tabon.text.sentences import split_sentences
 Distances = NDArray[np.float64]  # (drafts of a batch,)
 Sentences = tuple[str, ...]
 PAPER = "paper"  # another name of `transition`
+GROUP = "tabon.selectors"  # the entry points of other packages' selectors
 # name: a function (bank, variant) -> Scorer; `variant` is what follows the colon, or ""
 SELECTORS: Mapping[str, str] = MappingProxyType(
     {
@@ -215,7 +216,7 @@ def load_scorer(scorer: str | Scorer, bank: TransitionBank, **options: Any) -> S
     kind, _, variant = name.partition(":")
     if isinstance(scorer, str):
         built_in = {**SELECTORS, PAPER: SELECTORS["transition"]}
-        make = lookup("selector", built_in, kind, group="tabon.selectors")
+        make = lookup("selector", built_in, kind, group=GROUP)
         scorer = cast("Scorer", make(bank, variant))
         for option in {"distance", "aggregate"} & options.keys() if variant else ():
             raise BadInputError(

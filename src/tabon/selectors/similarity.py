@@ -11,9 +11,9 @@ from typing import Protocol
 import numpy as np
 
 from tabon.encoders.protocol import Matrix
-from tabon.errors import BadInputError, UnknownNameError
+from tabon.errors import BadInputError
 from tabon.method.sentence_sets import Ids, RaggedSets, SentenceTable
-from tabon.metrics.load import METRICS, load_metric
+from tabon.metrics.load import load_scores
 from tabon.metrics.protocol import Metric, Pair, Score
 from tabon.selectors.scorer import Batch, Distances
 from tabon.selectors.set_distances.distances import SET_DISTANCES, paired_distances
@@ -21,7 +21,6 @@ from tabon.text.reports import Section
 
 PAIRS_AT_ONCE = 8192  # more than the pairs of 64 drafts among themselves
 SYMMETRIC = frozenset({"rouge-1-f", "rouge-2-f", "rouge-l-f"})  # the same bits with the sides exchanged
-USUAL_SCORES = ("rouge-l-f", "rouge-1-f", "bleu-4", "chrf++", "labels-14-samples", "bertscore-f1")
 PROBE = Pair(reference="Normal.", candidate="Normal.")
 
 
@@ -127,17 +126,10 @@ def load_distance(name: str) -> TextDistance:
     """
     if name in SET_DISTANCES:
         return EmbeddingDistance(name)
-    family = name.removeprefix("corpus-").partition("-")[0].rstrip("+")
-    if family not in METRICS:
-        raise UnknownNameError("set distance or score", name, [*SET_DISTANCES, *USUAL_SCORES])
-    metric = load_metric(family)
-    scores = {score.name: score for score in metric.scores}
-    if name not in scores:
-        raise UnknownNameError("score", name, scores)
-    distance = ScoreDistance(metric, scores[name])
-    if np.isnan(distance.measured.value(metric.measure([PROBE]), np.ones(1))).any():
+    metric, score = load_scores([name], kind="set distance or score", also=tuple(SET_DISTANCES))[name]
+    if np.isnan(score.value(metric.measure([PROBE]), np.ones(1))).any():
         raise BadInputError(f"{name} has no value for some pairs of texts; choose another score")
-    return distance
+    return ScoreDistance(metric, score)
 
 
 def draft_sections(batch: Batch, section: Section) -> Sections:

@@ -40,7 +40,7 @@ HINTS: Mapping[str, str] = MappingProxyType(
         "a Parquet table": "bring visits and drafts in with `tabon import`",
         MANY_LINES: "write one object a line (`jq -c .`), or bring it in with `tabon import`",
         LIST: "write one object a line (`jq -c '.[]'`), or bring it in with `tabon import`",
-        "a spreadsheet or zip file": "save it as CSV and bring it in with `tabon import`",
+        "a spreadsheet or zip file": "bring visits and drafts in with `tabon import`",
         "a gzip file": "unpack it first",
         JOURNAL: "join it with its cohort by `tabon drafts`",
     }

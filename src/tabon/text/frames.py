@@ -6,6 +6,8 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from tabon.errors import BadInputError
+
 MISSING = ("nan", "NaT", "<NA>")  # how pandas writes that there is nothing
 NAMES = ("id", "patient")  # of which pandas makes fractions where one is missing
 
@@ -30,12 +32,25 @@ Records = PolarsFrame | PandasFrame | Iterable[Mapping[str, Any]]
 
 
 def rows_of(table: PolarsFrame | PandasFrame | Iterable[Any]) -> Iterable[Any]:
-    """Return the rows of a frame, or rows as they are."""
+    """Return the rows of a frame, an index with names among its columns, or rows as they are.
+
+    Raises:
+        BadInputError: it has no rows.
+
+    >>> rows_of([{"patient": 7}])
+    [{'patient': 7}]
+    """
     if isinstance(table, PolarsFrame):
         return table.to_dicts()
     if isinstance(table, PandasFrame):
-        rows: list[dict[str, Any]] = table.to_dict("records")
+        frame: Any = table
+        is_named = any(name is not None and name not in frame.columns for name in frame.index.names)
+        rows: list[dict[str, Any]] = (frame.reset_index() if is_named else frame).to_dict("records")
         return rows
+    if isinstance(table, Mapping) or not isinstance(table, Iterable):
+        lazy, rest = "collect it first", "give a path, a frame or a list of mappings, one for each row"
+        hint = lazy if hasattr(table, "collect") else rest
+        raise BadInputError(f"a {type(table).__name__} has no rows; {hint}")
     return table
 
 

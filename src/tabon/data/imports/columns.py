@@ -11,11 +11,13 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from tabon._internal.registry import check_name
-from tabon.data.imports.source_rows import KEY_COLUMN, SourceRows
+from tabon.data.imports.source_rows import IN_PYTHON, KEY_COLUMN, SourceRows
 from tabon.errors import BadInputError
 
 UNUSED = "-"  # in a map: no column has this role
-_NAME = re.compile(r"[^\W\d](?:[\w /()#:-]|[.](?=\w)){0,39}|\(key\)|")  # a frame's index has no name
+_NAME = re.compile(
+    r"[^\W\d](?:[\w /()#:-]|[.](?=[\w-])|(?<!\w{4})[.]){0,39}|\(key\)|"
+)  # a frame's index has no name
 _REPEATED = re.compile(r" \(\d+\)$")
 MOST_WORDS = 4  # of a column's name
 
@@ -115,7 +117,7 @@ def find_columns(
         if len(names) > 1:
             raise BadInputError(
                 f"{rows.name} has several columns for {role} ({', '.join(names)}); "
-                f"name one with {option} {role}=NAME"
+                f"name one with {_naming(rows, option, role)}"
             )
         if names:
             found[role] = names[0]
@@ -127,8 +129,15 @@ def missing(rows: SourceRows, roles: str, *, option: str) -> BadInputError:
     role = roles.split(maxsplit=1)[0]
     return BadInputError(
         f"{rows.name} has no column for {roles}; its columns are {listed(rows)}; "
-        f"name it with {option} {role}=NAME"
+        f"name it with {_naming(rows, option, role)}"
     )
+
+
+def _naming(rows: SourceRows, option: str, role: str) -> str:
+    """Write how a column is named: by an option, or of rows in Python by an argument."""
+    if rows.kind == IN_PYTHON:
+        return f"{option.removeprefix('--').replace('-', '_')}={{{role!r}: NAME}}"
+    return f"{option} {role}=NAME"
 
 
 def _spelling(name: str, rows: SourceRows) -> str:

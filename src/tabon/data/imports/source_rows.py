@@ -12,16 +12,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
+from tabon._internal.extras import require
 from tabon.data.cohort.tables import FIELD_LIMIT, Row, open_bytes, read_parquet, whole
+from tabon.data.cohort.visits import said
 from tabon.errors import BadInputError
 from tabon.text.frames import Records, rows_of
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 TEXT_KINDS = (".csv", ".tsv", ".txt")
 JSON_KINDS = (".jsonl", ".ndjson", ".json")
-SPREADSHEETS = (".xlsx", ".xls", ".ods")
+SPREADSHEETS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 UNUSED_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
+IN_PYTHON = "rows"  # the kind of a table that is no file
 KEY_COLUMN = "(key)"  # of a JSON object of objects, such as ReXrank's: the name of each member
 
 Rows = str | Path | Records
@@ -42,6 +46,11 @@ class SourceRows:
         """Say where a row is."""
         return f"{self.name} {self.unit} {row.line}"
 
+    def placed(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield each row's place and values; of one with too few or too many fields there are none."""
+        for row in self.rows:
+            yield self.place(row), row.values if row.whole else {}
+
 
 def read_rows(source: Rows, *, encoding: str | None = None) -> SourceRows:
     """Read a file by its ending, or take the rows of a frame or from anywhere.
@@ -53,25 +62,27 @@ def read_rows(source: Rows, *, encoding: str | None = None) -> SourceRows:
         rows = [
             Row(number, row, isinstance(row, Mapping)) for number, row in enumerate(rows_of(source), start=1)
         ]
-        return _table("rows", rows, kind="rows")
+        return _table("rows", rows, kind=IN_PYTHON)
     path = Path(source)
     kind = table_kind(path)
     if not path.is_file():
         raise BadInputError(f"{path} is not there; check its name")
     if kind in SPREADSHEETS:
-        raise BadInputError(f"{path} is a spreadsheet; save it as CSV (UTF-8) and give that file")
+        return _sheet(path)
     if kind == ".parquet":
         return _table(path.name, list(read_parquet(path)), kind="Parquet")
     if not kind:
         raise BadInputError(
             f"{path} is no table that can be read; known are {', '.join((*TEXT_KINDS, *JSON_KINDS))} "
-            "(also .gz and .zst) and .parquet"
+            f"(also .gz and .zst), .parquet and {', '.join(SPREADSHEETS)}"
         )
-    text, said = _decoded(path, encoding)
+    text, encoding = _decoded(path, encoding)
     if kind in TEXT_KINDS:
-        return _csv_table(path.name, text, said)
+        return _csv_table(path.name, text, encoding)
     rows, kind = _json_rows(path.name, text)
-    return _table(path.name, rows, kind=kind, encoding=said, unit="line" if kind == "JSON Lines" else "row")
+    return _table(
+        path.name, rows, kind=kind, encoding=encoding, unit="line" if kind == "JSON Lines" else "row"
+    )
 
 
 def table_kind(path: Path) -> str:
@@ -79,6 +90,34 @@ def table_kind(path: Path) -> str:
     plain = Path(path.stem if path.suffix in {".gz", ".zst"} else path.name)
     known = (*TEXT_KINDS, *JSON_KINDS, *SPREADSHEETS, ".parquet")
     return plain.suffix.lower() if plain.suffix.lower() in known else ""
+
+
+def _sheet(path: Path) -> SourceRows:
+    """Read the one sheet of a spreadsheet that holds anything: dates as such, ids with all their digits."""
+    calamine = require("python_calamine", extra="excel", feature=f"reading {path.name}")
+    try:
+        book = calamine.load_workbook(path)
+        sheets = {name: book.get_sheet_by_name(name).to_python(False) for name in book.sheet_names}
+    except calamine.CalamineError:
+        raise BadInputError(f"{path} cannot be read; save it as CSV (UTF-8) and give that file") from None
+    filled = [name for name, lines in sheets.items() if any(map(_says_something, lines))]
+    if len(filled) != 1:
+        raise BadInputError(
+            f"{path} has {len(filled)} sheets that hold anything; keep one, or save the one you mean as CSV"
+        )
+    lines = (
+        (number, line) for number, line in enumerate(sheets[filled[0]], start=1) if _says_something(line)
+    )
+    header = _told_apart(map(said, next(lines)[1]))
+    rows = (Row(number, dict(zip(header, map(_whole_number, line), strict=False))) for number, line in lines)
+    return SourceRows(
+        name=path.name, columns=tuple(header), rows=tuple(rows), kind=f"spreadsheet, sheet {filled[0]!r}"
+    )
+
+
+def _whole_number(value: object) -> object:
+    """Return a cell's value; a spreadsheet knows no whole numbers, so 7.0 is 7."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _table(name: str, rows: list[Row], **facts: str) -> SourceRows:
@@ -92,22 +131,22 @@ def _decoded(path: Path, encoding: str | None) -> tuple[str, str]:
     with whole(path), open_bytes(path) as file:
         data = file.read()
     marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    said = encoding or ("utf-16" if marked else "utf-8-sig")
+    codec = encoding or ("utf-16" if marked else "utf-8-sig")
     try:
-        text = data.decode(said)
+        text = data.decode(codec)
     except LookupError:
-        raise BadInputError(f"{said!r} is no encoding; name one such as utf-8, cp1252 or utf-16") from None
+        raise BadInputError(f"{codec!r} is no encoding; name one such as utf-8, cp1252 or utf-16") from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         if encoding or marked:
-            raise BadInputError(f"{path} line {line} is not {said}; name another --encoding") from None
+            raise BadInputError(f"{path} line {line} is not {codec}; name another --encoding") from None
         known = "latin-1" if UNUSED_CP1252 & set(data) else "cp1252"
-        text, said = data.decode(known), f"{known}, as line {line} is not UTF-8"
+        text, codec = data.decode(known), f"{known}, as line {line} is not UTF-8"
     if not text.strip():
         raise BadInputError(f"{path} is empty; copy it again")
     if "\0" in text:
         raise BadInputError(f"{path} holds zero bytes; if it is UTF-16 say so with --encoding utf-16-le")
-    return text.removeprefix("\ufeff"), "UTF-8" if said == "utf-8-sig" else said
+    return text.removeprefix("\ufeff"), "UTF-8" if codec == "utf-8-sig" else codec
 
 
 def _csv_table(name: str, text: str, encoding: str) -> SourceRows:
@@ -148,9 +187,9 @@ def _csv_table(name: str, text: str, encoding: str) -> SourceRows:
     )
 
 
-def _says_something(fields: list[str]) -> bool:
-    """Say whether a line of CSV holds anything."""
-    return any(map(str.strip, fields))
+def _says_something(fields: Iterable[object]) -> bool:
+    """Say whether a line holds anything."""
+    return any(str(field).strip() for field in fields)
 
 
 def _told_apart(columns: Iterable[str]) -> list[str]:

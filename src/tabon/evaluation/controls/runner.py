@@ -11,7 +11,7 @@ import numpy as np
 from tabon._internal.registry import check_name
 from tabon.encoders import Encoder, load_encoder
 from tabon.encoders.sentence_store import CachingEncoder, SentenceStore
-from tabon.errors import BadInputError, TabonError, UnknownNameError
+from tabon.errors import BadInputError, TabonError
 from tabon.evaluation import Case, Cases, EvaluationSettings, RunInput, evaluate
 from tabon.evaluation.compare import Chance
 from tabon.evaluation.controls.conditions import CONDITIONS, CURVES, LeftOut, Row, Trial, with_priors
@@ -29,7 +29,7 @@ from tabon.evaluation.draft_scores import STATE, measured_parts
 from tabon.evaluation.inputs import NOTHING, states
 from tabon.evaluation.results import Results
 from tabon.method.bank import TransitionBank
-from tabon.metrics import METRICS, Metric, Pair, Score, load_metric
+from tabon.metrics import Metric, Pair, Score, load_scores
 from tabon.metrics.protocol import MeasurementStore, Statistics, measure_pairs
 from tabon.selectors.selector import bank_encoder
 
@@ -56,7 +56,7 @@ class SomeScores:
         return np.array([self.rows[pair] for pair in pairs]).reshape(len(pairs), len(self.statistics))
 
 
-def load_scores(names: Sequence[str], store: MeasurementStore | None = None) -> list[SomeScores]:
+def load_some(names: Sequence[str], store: MeasurementStore | None = None) -> list[SomeScores]:
     """Load the metrics of some scores, each with those scores alone.
 
     Raises:
@@ -65,20 +65,15 @@ def load_scores(names: Sequence[str], store: MeasurementStore | None = None) -> 
     """
     if not names:
         raise BadInputError("no score was named; give one, such as rouge-l-f")
-    families = {name: name.removeprefix("corpus-").partition("-")[0].rstrip("+") for name in names}
-    loaded = []
-    for family in dict.fromkeys(families[name] for name in names if name != STATE):
-        wanted = [name for name in dict.fromkeys(names) if families[name] == family and name != STATE]
-        if family not in METRICS:
-            raise UnknownNameError("score", wanted[0], [STATE, *METRICS])
-        metric = load_metric(family)
-        scores = {score.name: score for score in metric.scores}
-        for name in wanted:
-            if name not in scores:
-                raise UnknownNameError("score", name, scores)
-        chosen = tuple(scores[name] for name in wanted)
-        loaded.append(SomeScores(metric.name, metric.signature, metric.statistics, chosen, metric, store))
-    return loaded
+    found = load_scores([name for name in names if name != STATE], also=(STATE,)).values()
+    metrics = {metric.name: metric for metric, _ in found}
+    return [
+        SomeScores(
+            name, metric.signature, metric.statistics,
+            tuple(score for own, score in found if own is metric), metric, store,
+        )
+        for name, metric in metrics.items()
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +119,7 @@ def run_controls(
     The second and later files hold other drafts of the same studies, for the factorial table.
     """
     bench = Bench(files[0], bank, settings, dependencies or Dependencies())
-    metrics = load_scores(settings.scores, bench.dependencies.measurements)
+    metrics = load_some(settings.scores, bench.dependencies.measurements)
     if STATE in settings.scores and any(states(case) is None for file in files for case in file.cases):
         raise BadInputError(f"{STATE} is known only of simulated cohorts; ask for another score")
     generations = generations_of(files) if len(files) > 1 else []

@@ -4,6 +4,7 @@ Only the results are read, so the files can be made again byte for byte on any
 machine, without network, data or models.
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -34,6 +35,10 @@ GROUPS = {  # how a table's label begins: its part of the page
     "tab:cohort": "cohort",
     "tab:paper": "paper",
 }
+OWN_NAME = re.compile(  # of a file that a report writes into its folders
+    r"(?:headline|pairs|subgroups|per-run|delta|statistics|cohort|paper|gains|gap-by|transition-map|runs)"
+    r"(?:-[a-z0-9-]+)?\.(?:md|tex|csv|html|svg|pdf|png)"
+)
 
 
 def plan_of(results: Results) -> tuple[ReportPlan, str]:
@@ -102,7 +107,8 @@ def write_report(
     """Write tables, figures and the page; return the files.
 
     The page has all tables. Files are of the first ones, as LaTeX and CSV; with `every` of all, in all forms.
-    Figures are written in the forms that are named; without one as SVG, if they can be drawn.
+    Figures are written in the forms that are named; without one as SVG, if they can be drawn. Tables and
+    figures that are there of other results go.
     """
     plan, title = plan_of(results)
     tables = tuple(table if notes else replace(table, notes=()) for table in tables_of(results, plan))
@@ -129,4 +135,8 @@ def write_report(
     for path, data in files.items():
         with replacing(path) as file:
             file.write(data)
+    older = (path for folder in ("tables", "figures") for path in (out / folder).glob("*"))
+    for path in older:
+        if path not in files and OWN_NAME.fullmatch(path.name):
+            path.unlink()
     return tuple(files)

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tabon._internal.registry import check_name
+from tabon._internal.registry import check_name, names_of
 from tabon._internal.typed_values import MisfitError, check_keys, fitting
 from tabon.errors import BadInputError, TabonError
 from tabon.generation.prompts import get_prompt
@@ -22,7 +22,9 @@ from tabon.generation.runner import read_price
 from tabon.method.distances import DISTANCES
 from tabon.method.nearest import AGGREGATES, ZERO_POLICIES
 from tabon.metrics import METRICS
+from tabon.metrics.load import GROUP as METRIC_GROUP
 from tabon.selectors import SELECTORS
+from tabon.selectors.scorer import GROUP as SELECTOR_GROUP
 from tabon.text.records import MAX_DRAFTS
 
 FILE = "experiment.toml"
@@ -122,7 +124,7 @@ class SelectionPlan:
         _check_range("neighbours", self.neighbours, 1)
         check_name("zero policy", ZERO_POLICIES, self.zero)
         for name in self.selectors:
-            check_name("selector", tuple(SELECTORS), name.partition(":")[0])
+            check_name("selector", names_of(SELECTORS, SELECTOR_GROUP), name.partition(":")[0])
         if len(set(self.selectors)) < len(self.selectors):
             raise BadInputError("the list of selectors names one twice; name each once")
 
@@ -139,7 +141,7 @@ class EvaluationPlan:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be measured, or gives no interval."""
-        _check_names("metric", tuple(METRICS), self.metrics)
+        _check_names("metric", names_of(METRICS, METRIC_GROUP), self.metrics)
         for name in self.models:
             check_name("metric of this experiment", self.metrics, name)
         _check_range("resamples", self.resamples, 1, MOST_RESAMPLES)

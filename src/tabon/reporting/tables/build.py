@@ -131,8 +131,8 @@ def headline_table(
     return Table(
         label=f"tab:avg-{slug(section_name(section))}",
         title=section_name(section),
-        caption=f"headline scores, {scope}. Subscripts: relative change against the random baseline. "
-        "The best method of each column is in bold where it is above random.",
+        caption=f"headline scores, {scope}. In brackets: the relative change against the random baseline. "
+        "The best method of each column is emphasised where it is above random.",
         headings=(Heading(text="Method", align="l"), *(Heading(text=column) for column in columns)),
         blocks=tuple(Block(rows=tuple(part)) for part in (rows, others, mean) if part),
         notes=(

@@ -131,10 +131,10 @@ def pair_sentence(pair: PairedDifference) -> str:
     """Say in one sentence who is ahead.
 
     >>> print(pair_sentence(PairedDifference(
-    ...     section="findings", score="rouge-l-f", method="fused", other="consensus", n=90,
+    ...     section="findings", score="rouge-l-f", method="fused", other="paper", n=90,
     ...     delta=0.02, delta_low=0.01, delta_high=0.03, gap=0.12, gap_low=0.04, gap_high=0.2, p=0.001,
     ...     holm=0.003)))
-    Findings: fused closes 12 points more of the ROUGE-L gap than consensus (95 % interval 4 to 20, p = .003).
+    Findings: fused closes 12 points more of the ROUGE-L gap than paper (95 % interval 4 to 20, Holm's p ...).
     """
     where = f"{SECTION_NAMES.get(pair.section, pair.section)}: "
     one, other, score = method_name(pair.method), method_name(pair.other), score_name(pair.score)
@@ -189,4 +189,4 @@ def _chance(p: float | None) -> str:
     """Write Holm's p as sentences do; without one, as in merged results, say so."""
     if p is None:
         return "no p after merging"
-    return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".").replace("1.000", "1")  # noqa: PLR2004
+    return "Holm's p " + ("< .001" if p < 0.001 else f"= {p:.3f}".replace("0.", ".").replace("1.000", "1"))  # noqa: PLR2004
