@@ -440,6 +440,22 @@ def test_a_training_split_without_patients_is_noted(tmp_path):
     assert "note: the training split is empty" in result.output
 
 
+def test_drafts_that_are_the_report_are_noted(tmp_path):
+    """What was really written, taken for drafts by a column's name, is counted, and the user is warned."""
+    copies = [
+        {"patient": row["patient"], "date": row["date"],
+         "report": f"FINDINGS: {row['findings']}\nIMPRESSION: {row['impression']} "}
+        for row in VISITS
+        if row["patient"] == "p1"
+    ]  # fmt: skip
+    result = run(tmp_path, table(VISITS), table(copies))
+    assert "drafts that are word for word the report: 2 of 2" in result.stdout
+    assert "note: most drafts are word for word what was really written; check which column" in result.stderr
+    result = run(tmp_path, table(VISITS), table(DRAFTS))
+    assert "drafts that are word for word the report: 0 of 8" in result.stdout
+    assert "note" not in result.stderr
+
+
 def test_a_dry_run_writes_nothing_and_says_the_same(tmp_path):
     """Neither the folder nor anything in it; the table is the real one's."""
     files = table([*VISITS, VISITS[0]]), table(DRAFTS)

@@ -97,6 +97,13 @@ MISTAKES = [  # the command, its exit status, a part of what it says
     (f"selct queries.jsonl {BANK}", 2, "No such command 'selct'. Did you mean 'select'?"),
     ("bank inf bank.tabon", 2, "No such command 'inf'. Did you mean 'info'?"),
     ("select queries.jsonl --bnak bank.tabon", 2, "No such option '--bnak'. Did you mean '--bank'?"),
+    (f"compare queries.jsonl {BANK} --selector fused,paper --out new", 2, "give each its own --selector"),
+    (
+        "compare queries.jsonl --bank missing.jsonl --selector fused --out new",
+        1,
+        "missing.jsonl cannot be read (No such file or directory); check its name",
+    ),
+    ("import visits.csv --drafts visits.csv --out new", 2, "visits and drafts are one file"),
     (f"{SELECT} --selector fusd", 1, "unknown selector 'fusd'. Did you mean 'fused'?"),
     (f"{SELECT} --selector consensus:rogue-l", 1, "Did you mean 'rouge-l-f'?"),
     (f"{SELECT} --distance noveltey", 1, "unknown distance 'noveltey'. Did you mean 'novelty'?"),

@@ -83,6 +83,8 @@ def import_command(  # noqa: PLR0913  # each is an option
     spreadsheet. Columns are found by their names; what was guessed is printed.
     """
     _check_visits(visits)
+    if any(file.samefile(visits) for file in drafts):
+        raise click.UsageError("visits and drafts are one file; give --drafts what a model wrote")
     table = read_visit_rows(
         visits, columns=role_map(columns, VISIT_SPELLINGS), order=order, encoding=encoding
     )
@@ -113,6 +115,8 @@ def _table(imported: ImportedCohort) -> Iterator[str]:
     yield ""
     yield from audit_table(imported.audit, paper=False)
     yield from (f"queries, {split}: {count:,}" for split, count in imported.queries.items())
+    if imported.drafts:
+        yield f"drafts that are word for word the report: {imported.copies:,} of {imported.drafts:,}"
     for row in imported.excluded[:SHOWN_ROWS]:
         yield f"  {row.source.file}:{row.source.line} {row.reason}"
     if len(imported.excluded) > SHOWN_ROWS:
@@ -131,6 +135,11 @@ def _json(imported: ImportedCohort) -> str:
 
 def _next_steps(imported: ImportedCohort, out: Path, *, dry_run: bool) -> Iterator[str]:
     """Yield what a user must know, and the command that comes next."""
+    if imported.copies > imported.drafts / 2:
+        yield (
+            "note: most drafts are word for word what was really written; check which column the drafts' "
+            "text is, and name it with --draft-columns text=NAME"
+        )
     if not imported.audit["splits"]["train"]["transitions"]:
         yield "note: the training split is empty, so no bank can be built of it; add patients without drafts"
     elif dry_run:

@@ -80,9 +80,16 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
+def one_selector(text: str) -> str:
+    """Return a selector's own name; a list of selectors is refused."""
+    if "," in text.partition(":")[0]:
+        raise click.BadParameter(f"{text!r} names several selectors; give each its own --selector")
+    return full_name(text)
+
+
 NAMES = click.types.FuncParamType(names)
 NAMES.name = "text"  # in `--help`
-SELECTOR = click.types.FuncParamType(full_name)
+SELECTOR = click.types.FuncParamType(one_selector)
 SELECTOR.name = "text"
 
 

@@ -81,8 +81,11 @@ def check_kind(line: bytes, wanted: str, name: str) -> None:
 
 def first_line(path: Path) -> bytes:
     """Return the first line of a file, or the beginning of a very long one."""
-    with path.open("rb") as file:
-        return file.readline(LONGEST_LINE)
+    try:
+        with path.open("rb") as file:
+            return file.readline(LONGEST_LINE)
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read ({error.strerror}); check its name") from None
 
 
 def kind_of(line: bytes, wanted: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tabon._internal.atomic_files import replacing
-from tabon.data.cohort.build import CohortFiles, cohort_facts, cohort_files, transition_record
+from tabon.data.cohort.build import QUERY_SPLITS, CohortFiles, cohort_facts, cohort_files, transition_record
 from tabon.data.cohort.link import Chain, Rules, link
 from tabon.data.cohort.visits import DataSet, Excluded, Visit
 from tabon.data.imports.dates import FORMS
@@ -20,9 +20,9 @@ from tabon.data.imports.draft_table import Draft, DraftTable
 from tabon.data.imports.visit_table import Guess, VisitTable
 from tabon.errors import BadInputError
 from tabon.text.records import MAX_DRAFTS
+from tabon.text.reports import SECTIONS, report_from_record
 
 IMPORTED = DataSet(name="imported", read=lambda _: iter(()), egress="none", order="dates")
-QUERY_SPLITS = ("valid", "test")  # the training split fills the bank
 SHOWN_IDS, LONGEST_ID = 3, 40  # in a message; characters
 LONGEST_NUMBER = 9  # digits by which drafts are sorted
 KEPT = ("prior_date", "current_date", "image")  # of a transition, in its query
@@ -43,6 +43,8 @@ class ImportedCohort:
     audit: Mapping[str, Any]
     excluded: tuple[Excluded, ...]
     queries: Mapping[str, int]  # by split
+    drafts: int = 0
+    copies: int = 0  # drafts that are word for word what was really written
     contents: Mapping[str, bytes] = field(repr=False)  # of each file, if nothing was written
 
 
@@ -85,9 +87,15 @@ def import_cohort(visits: VisitTable, drafts: DraftTable, out: Path | None, rule
     queries = _queries(join, chains, rules, excluded) if join else {}
     guesses = (*visits.guesses, *drafts.guesses, *_said(visits, join, rules))
     audit, contents = _write(out, chains, queries, excluded, rules, guesses)
-    counts = {split: len(records) for split, records in queries.items()}
+    is_copy = list(_copies(queries))
     return ImportedCohort(
-        guesses=guesses, audit=audit, excluded=tuple(excluded), queries=counts, contents=contents
+        guesses=guesses,
+        audit=audit,
+        excluded=tuple(excluded),
+        queries={split: len(records) for split, records in queries.items()},
+        drafts=len(is_copy),
+        copies=sum(is_copy),
+        contents=contents,
     )
 
 
@@ -240,6 +248,14 @@ def _query(record: Mapping[str, Any], drafts: list[Draft], expected: int) -> dic
         "expected": expected,
         **{key: record[key] for key in KEPT if record.get(key)},
     }
+
+
+def _copies(queries: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[bool]:
+    """Say of each draft whether its sections are those of the reference."""
+    for query in (query for records in queries.values() for query in records):
+        reference = report_from_record(query["reference"])
+        for draft in map(report_from_record, query["candidates"]):
+            yield all(draft.section(name).strip() == reference.section(name).strip() for name in SECTIONS)
 
 
 def _nothing_left(what: str, excluded: Iterable[Excluded]) -> BadInputError:
