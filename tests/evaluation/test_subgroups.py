@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import kstest
+from scipy.stats import f_oneway, kstest
 
 from tabon.errors import BadInputError
 from tabon.evaluation import EvaluationSettings, Picks, RunInput, evaluate, read_cases
-from tabon.evaluation.compare import Chance, RunTable
+from tabon.evaluation.compare import Chance, Estimate, RunTable
 from tabon.evaluation.draft_scores import Measured
 from tabon.evaluation.inputs import Case
 from tabon.evaluation.results import RANDOM, merge_results, read_results, write_results
-from tabon.evaluation.subgroups import Grouping, compare_subgroups, grouping
+from tabon.evaluation.subgroups import Grouping, compare_subgroups, grouping, interaction_p
 from tabon.metrics import load_metric
 from tabon.metrics.protocol import Score, mean_of
 from tabon.reporting.tables import render, subgroups_table
@@ -59,19 +59,19 @@ def simulated(gains, *, seed, patients=120, repetitions=100):
         yield from compare_subgroups([table], ["better", "worse"], chance, SIDES)
 
 
-def interactions(gains, *, seed):
+def interactions(gains, **how):
     """Return p of the 400 repetitions, of the two methods against each other, with the rows."""
-    rows = [row for row in simulated(gains, seed=seed) if (row.method, row.other) == ("better", "worse")]
+    rows = [row for row in simulated(gains, **how) if (row.method, row.other) == ("better", "worse")]
     return np.array([row.p for row in rows if row.group == "g0"]), rows
 
 
-@pytest.mark.parametrize(("groups", "seed"), [(2, 3), (3, 4)])
-def test_no_interaction_is_found_where_none_is(groups, seed):
-    """The same gain in groups of other spread: p is uniform (Kolmogorov-Smirnov on 400)."""
-    p, _ = interactions([0.05] * groups, seed=seed)
+@pytest.mark.parametrize(("groups", "patients", "seed"), [(2, 120, 3), (3, 120, 4), (4, 20, 5), (6, 40, 6)])
+def test_no_interaction_is_found_where_none_is(groups, patients, seed):
+    """The same gain in groups of other spread, also many small ones: p is uniform (KS test on 400)."""
+    p, _ = interactions([0.05] * groups, seed=seed, patients=patients)
     assert len(p) == 400
     assert kstest(p, "uniform").pvalue > 0.05
-    assert 0.03 <= np.mean(p < 0.05) <= 0.07
+    assert 0.02 <= np.mean(p < 0.05) <= 0.07
 
 
 def test_a_planted_interaction_is_found():
@@ -82,6 +82,36 @@ def test_a_planted_interaction_is_found():
         held = [row.delta_low <= gain <= row.delta_high for row in rows if row.group == group]
         assert len(held) == 400
         assert 0.93 <= np.mean(held) <= 0.97
+
+
+def exact(value, spread, patients, number, groups):
+    """Return an estimate whose draws have just this standard error, unrelated to those of other groups."""
+    noise = np.random.default_rng(0).normal(size=(500, groups))
+    unrelated, _ = np.linalg.qr(noise - noise.mean(axis=0))
+    draws = np.sqrt(499) * unrelated[:, [number]] * spread * np.sqrt((patients - 1) / patients)
+    return Estimate(np.array([value]), draws, float(patients))
+
+
+def test_with_patients_in_one_group_each_it_is_welchs_test():
+    """The interaction of independent groups is Welch's analysis of variance of their patients."""
+    rng = np.random.default_rng(10)
+    for sizes in ((5, 9), (4, 7, 12), (3, 5, 8, 20, 6)):
+        samples = [rng.normal(0.4 * place, 1 + place, size=size) for place, size in enumerate(sizes)]
+        groups = [
+            exact(each.mean(), each.std(ddof=1) / np.sqrt(len(each)), len(each), place, len(sizes))
+            for place, each in enumerate(samples)
+        ]
+        assert interaction_p(groups)[0] == pytest.approx(f_oneway(*samples, equal_var=False).pvalue)
+
+
+def test_groups_without_spread_are_tested_only_where_they_are_equal():
+    """Differences that are the same in every study of a group: p is 1 if the groups agree, else unknown."""
+    still = [Estimate(np.array([0.1, 0.1]), np.full((9, 2), 0.1), 5.0) for _ in range(2)]
+    other = Estimate(np.array([0.1, 0.3]), np.array([[0.1, 0.3]] * 9), 5.0)
+    p = interaction_p([*still, other])
+    assert p[0] == 1.0
+    assert np.isnan(p[1])
+    assert np.isnan(interaction_p([replace(other, patients=1.0), *still])).all()
 
 
 def queries():

@@ -110,23 +110,38 @@ def compare_subgroups(
 def interaction_p(groups: Sequence[Estimate]) -> Array:
     """Return p of the hypothesis that groups do not differ, by each score; NaN where it cannot be tested.
 
-    Wald's statistic of the contrasts to the first group, with the covariance of the draws, against an F
-    distribution; the draws of n patients are spread by sqrt(n / (n - 1)), as in the intervals.
+    Wald's statistic of the contrasts to the first group, with the covariance of the draws, against F with
+    Welch's correction and degrees of freedom for groups of other sizes and spreads; the draws of n patients
+    are spread by sqrt(n / (n - 1)), as in the intervals.
     """
-    contrasts = np.array([each.value - groups[0].value for each in groups[1:]])
+    values = np.array([each.value for each in groups])
     patients = np.array([each.patients for each in groups])
-    p = np.full(contrasts.shape[1], np.nan)
+    p = np.full(values.shape[1], np.nan)
     if patients.min() < 2:  # noqa: PLR2004  # no spread
         return p
     wide = np.sqrt(patients / (patients - 1))
-    for column in range(len(p)):
+    for column, found in enumerate(values.T):
         draws = np.array([w * each.draws[:, column] for w, each in zip(wide, groups, strict=True)])
-        spread = np.cov((draws[1:] - draws[0])[:, np.isfinite(draws).all(axis=0)])
-        found = contrasts[:, column]
-        if np.isfinite(found).all() and np.isfinite(spread).all():
-            wald = float(found @ np.linalg.pinv(np.atleast_2d(spread), hermitian=True) @ found)
-            p[column] = fdtrc(len(found), patients.sum() - len(groups), wald / len(found))
+        defined = np.isfinite(draws).all(axis=0)
+        if np.isfinite(found).all() and defined.sum() > 1:
+            p[column] = _welch_p(found, np.cov(draws[:, defined]), patients)
     return p
+
+
+def _welch_p(values: Array, spread: Array, patients: Array) -> float:
+    """Return p of groups' values being equal, from their covariance (Welch 1951); NaN without any spread."""
+    if np.ptp(values) == 0:
+        return 1.0
+    contrast = np.diff(np.eye(len(values)), axis=0)
+    apart, within = contrast @ values, contrast @ spread @ contrast.T
+    if np.linalg.matrix_rank(within, hermitian=True) < len(apart):
+        return np.nan
+    wald = float(apart @ np.linalg.solve(within, apart))
+    weights = 1 / np.maximum(np.diag(spread), np.diag(spread).max() * 1e-12)
+    unequal = float(((1 - weights / weights.sum()) ** 2 / (patients - 1)).sum())
+    groups = len(values)
+    scale = 1 + 2 * (groups - 2) / (groups**2 - 1) * unequal
+    return float(fdtrc(groups - 1, (groups**2 - 1) / (3 * unequal), wald / (groups - 1) / scale))
 
 
 def adjusted_subgroups(subgroups: Sequence[Subgroup]) -> tuple[Subgroup, ...]:
