@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,14 @@ import pytest
 from commands import tabon
 from experiment_text import EXPERIMENT
 from tabon.data.cohort.build import write_simulated
-from tabon.data.simulate import SimulationSettings
+from tabon.data.simulate import SimulationSettings, simulate_transitions
 from tabon.errors import BadInputError
 from tabon.evaluation.results import read_results
+from tabon.generation.journal import DraftKey, draft_line
+from tabon.generation.protocol import Answer, Parameters
 from tabon.reporting.experiment import Dependencies, read_experiment, reproduce, simulated_experiment
 from tabon.reporting.experiment.files import write_report
-from tabon.reporting.experiment.runner import Steps
+from tabon.reporting.experiment.runner import JOURNAL, Steps
 from tabon.reporting.tables import all_tables
 from waiting import until
 
@@ -393,9 +396,23 @@ def test_a_dry_run_of_what_is_whole_succeeds(tmp_path):
     answer = tabon("reproduce", tmp_path, "--dry-run")
     assert (answer.exit_code, answer.stderr) == (0, "")
     assert answer.stdout.startswith("steps     34: 2 runs")
+    visits = sum(1 for _ in simulate_transitions(SimulationSettings(patients=100), "test"))
+    assert f"for {visits} studies\n" in answer.stdout
+    assert "for 2 studies\n" in tabon("reproduce", tmp_path, "--dry-run", "--limit", 2).stdout
 
 
 PAID = 'model = "gemini:gemini-2.5-flash-lite"'
+KEY = DraftKey(
+    study="one of before",
+    model="gemini:gemini-2.5-flash-lite",
+    source=None,
+    prompt="P1",
+    prompt_sha256="b" * 64,
+    image_sha256=None,
+    parameters=Parameters(),
+    sample=0,
+    seed=0,
+)
 
 
 @pytest.mark.parametrize(
@@ -410,6 +427,7 @@ PAID = 'model = "gemini:gemini-2.5-flash-lite"'
         ("encoder", "encoder: there is no folder 'no/folder' here"),
         ("weights", "metric chexbert"),
         ("cap", "cap: it may cost"),
+        ("spent", "beside the $5.00 that the journal has cost, and `cap` is 5"),
         (None, ""),
     ],
 )
@@ -428,12 +446,17 @@ def test_the_dry_run_finds_each_thing_that_money_depends_on(tmp_path, monkeypatc
         facts.write_text(facts.read_text().replace('"egress": "any"', '"egress": "none"'))
     elif fault in ("cohort", "training"):
         (tmp_path / "cohort" / {"cohort": "test", "training": "train"}[fault] / "transitions.jsonl").unlink()
+    elif fault == "spent":
+        (tmp_path / "output").mkdir()
+        paid = draft_line(KEY, Answer(outcome="ok", text="Clear."), cost=5.0, time="2026-01-01T00:00:00Z")
+        (tmp_path / "output" / JOURNAL).write_bytes(paid)
     changes = {
         "price": ('price = "0.1,0.4"', ""),
         "images": ("samples = 3", 'samples = 3\nimages = "images"'),
         "encoder": ('encoder = "hashing"', 'encoder = "no/folder"'),
         "weights": ('["rouge"]', '["rouge", "chexbert"]'),
         "cap": ("samples = 3", "samples = 3\ncap = 0.000001"),
+        "spent": ("samples = 3", "samples = 3\ncap = 5"),
     }
     text = text.replace(*changes.get(fault, ("", "")))
     (tmp_path / "experiment.toml").write_text(text, encoding="utf-8")
@@ -442,18 +465,23 @@ def test_the_dry_run_finds_each_thing_that_money_depends_on(tmp_path, monkeypatc
     missing = [line for line in answer.stderr.splitlines() if line.startswith("missing: ")]
     assert len(missing) == (fault is not None), missing
     assert all(named in line for line in missing)
-    assert not (tmp_path / "output").exists()
+    assert {path.name for path in (tmp_path / "output").glob("*")} <= {JOURNAL}
 
 
 def test_a_trial_is_small_and_apart(tmp_path):
-    """`--limit` judges the first studies, in a folder of its own, without notes if asked."""
-    (tmp_path / "experiment.toml").write_text(EXPERIMENT, encoding="utf-8")
+    """`--limit` judges the first studies of the split, in a folder of its own, without notes if asked."""
+    text = EXPERIMENT.replace("patients = 100", 'patients = 100\nsplit = "valid"')
+    (tmp_path / "experiment.toml").write_text(text, encoding="utf-8")
     answer = tabon("reproduce", tmp_path, "--limit", 4, "--no-store", "--no-notes")
     assert answer.exit_code == 0, answer.output
     assert "signature" not in answer.stdout
     assert "labeller" not in answer.stdout
     results = read_results(tmp_path / "output" / "trial-4" / "results.json")
     assert [run.studies for run in results.runs] == [4, 4]
+    run = tmp_path / "output" / "trial-4" / "runs" / "hasty-p1"
+    queries = (run / "queries.jsonl").read_text().splitlines()
+    visits = simulate_transitions(SimulationSettings(patients=100), "valid")
+    assert [json.loads(line)["id"] for line in queries] == [visit["id"] for visit in islice(visits, 4)]
 
 
 def test_drafts_are_bought_and_joined_where_the_cohort_is_real(tmp_path):

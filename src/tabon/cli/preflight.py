@@ -5,10 +5,12 @@ Nothing is asked of a provider, fetched or written.
 
 import shutil
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from time import perf_counter
 
 from tabon.cli.generate import NO_KEY, estimate, model_options_of, what_lacks
+from tabon.data.simulate import simulate_transitions
 from tabon.encoders import Encoder, load_encoder
 from tabon.encoders.load import ENCODERS, load_built_in
 from tabon.errors import TabonError
@@ -43,7 +45,7 @@ def preflight(plan: Experiment, out: Path, missing: dict[str, str], *, limit: in
     """Look at cohort, images, models, keys, prices, encoder, weights, cap and disk of an experiment."""
     lacking = [f"metric {name}: {reason}" for name, reason in missing.items()]
     encoder = _encoder(plan.selection.encoder, lacking)
-    studies, drafts, cost = _drafts(plan, out, lacking, limit)
+    studies, drafts, cost, spent = _drafts(plan, out, lacking, limit)
     training = _training(plan, lacking)
     reports = 2 * training + studies * (2 + plan.drafts.samples * len(plan.runs))
     sentences = reports * SENTENCES_PER_REPORT
@@ -65,10 +67,10 @@ def preflight(plan: Experiment, out: Path, missing: dict[str, str], *, limit: in
     lines.append(f"disk      about {needed / 1e9:.1f} GB of {free / 1e9:.1f} GB free, in {out}")
     if needed > free:
         lacking.append(f"disk: {out} has {free / 1e9:.1f} GB free, about {needed / 1e9:.1f} GB are needed")
-    if plan.drafts.cap and cost is not None and cost > plan.drafts.cap:
-        lacking.append(
-            f"cap: it may cost ${cost:,.2f}, and `cap` is {plan.drafts.cap:g}; raise it or use --limit"
-        )
+    if plan.drafts.cap and cost is not None and spent + cost > plan.drafts.cap:
+        beside = f" beside the ${spent:,.2f} that the journal has cost" if spent else ""
+        wanted = f"cap: it may cost ${cost:,.2f}{beside}, and `cap` is {plan.drafts.cap:g}"
+        lacking.append(f"{wanted}; raise it or use --limit")
     return Preflight(tuple(lines), tuple(dict.fromkeys(lacking)))
 
 
@@ -90,7 +92,7 @@ def _encoder(spec: str, lacking: list[str]) -> Encoder | None:
 def _training(plan: Experiment, lacking: list[str]) -> int:
     """Count the training transitions."""
     if plan.cohort.patients:
-        return plan.cohort.patients
+        return sum(1 for _ in simulate_transitions(plan.cohort.simulation(), "train"))
     try:
         return sum(1 for _ in read_split(plan.root / plan.cohort.folder, "train"))
     except TabonError as error:
@@ -100,28 +102,29 @@ def _training(plan: Experiment, lacking: list[str]) -> int:
 
 def _drafts(
     plan: Experiment, out: Path, lacking: list[str], limit: int | None
-) -> tuple[int, int, float | None]:
-    """Count studies and the drafts that the journal lacks, and what these may cost at most."""
+) -> tuple[int, int, float | None, float]:
+    """Count studies and the drafts that the journal lacks, what these may cost, and what others have cost."""
     if plan.cohort.patients:
-        return plan.cohort.patients // 10, 0, 0.0
-    studies, drafts, cost = 0, 0, 0.0
+        visits = simulate_transitions(plan.cohort.simulation(), plan.cohort.split)  # type: ignore[arg-type]
+        return sum(1 for _ in islice(visits, limit)), 0, 0.0, 0.0
+    studies, drafts, cost, spent = 0, 0, 0.0, 0.0
     known = True
     for run in plan.runs:
         try:
-            studies, found, price = _of_run(plan, run, out, lacking, limit)
+            studies, found, price, spent = _of_run(plan, run, out, lacking, limit)
         except TabonError as error:
             lacking.append(f"drafts: {error}")
             known = False
             continue
         drafts, known = drafts + found, known and price is not None
         cost += price or 0.0
-    return studies, drafts, cost if known else None
+    return studies, drafts, cost if known else None, spent
 
 
 def _of_run(
     plan: Experiment, run: RunPlan, out: Path, lacking: list[str], limit: int | None
-) -> tuple[int, int, float | None]:
-    """Count the studies of a run and the drafts that the journal lacks, and what these may cost at most."""
+) -> tuple[int, int, float | None, float]:
+    """Count the same of one run; the journal is that of all."""
     cohort, asked = plan.root / plan.cohort.folder, plan.drafts
     options = model_options_of(run.model, run.base_url or None, run.command or None)
     generator = make_generator(run.model, replace(options, api_key=options.api_key or NO_KEY))
@@ -143,7 +146,7 @@ def _of_run(
         lacking.append(
             f"images: {len(left_out)} studies would get no drafts, the first because {left_out[0]}"
         )
-    return studies, found["drafts"], found["most_it_may_cost"]
+    return studies, found["drafts"], found["most_it_may_cost"], found["spent_so_far"]
 
 
 def _embedding_time(encoder: Encoder | None, sentences: int) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tabon._internal.registry import check_name, names_of
 from tabon._internal.typed_values import MisfitError, check_keys, fitting
+from tabon.data.simulate import SPLITS, SimulationSettings
 from tabon.errors import BadInputError, TabonError
 from tabon.generation.prompts import get_prompt
 from tabon.generation.providers.command import words_of
@@ -28,7 +29,6 @@ from tabon.selectors.scorer import GROUP as SELECTOR_GROUP
 from tabon.text.records import MAX_DRAFTS
 
 FILE = "experiment.toml"
-SPLITS = ("train", "valid", "test")
 SIMULATED_PROMPTS = ("p1", "p2", "p3")
 MOST_PATIENTS = 10_000_000
 MOST_RESAMPLES = 1_000_000
@@ -48,6 +48,10 @@ class CohortPlan:
         _check_range("patients", self.patients, 0, MOST_PATIENTS)
         _check_range("seed", self.seed, 0)
         check_name("split", SPLITS, self.split)
+
+    def simulation(self) -> SimulationSettings:
+        """Return the simulated patients."""
+        return SimulationSettings(patients=self.patients, seed=self.seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

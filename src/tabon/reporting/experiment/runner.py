@@ -17,7 +17,7 @@ from typing import Any
 
 from tabon._internal.atomic_files import replacing
 from tabon._internal.typed_values import fitting
-from tabon.data.simulate import SPLITS, SimulationSettings, simulate_queries, simulate_transitions
+from tabon.data.simulate import SPLITS, simulate_queries, simulate_transitions
 from tabon.encoders import Encoder, load_encoder
 from tabon.encoders.sentence_store import SentenceStore
 from tabon.errors import BadInputError
@@ -173,7 +173,7 @@ class Reproduction:
         cohort = self.experiment.cohort
         if cohort.patients:
             path = self.out / "train.jsonl"
-            records = simulate_transitions(self._simulation(), "train")
+            records = simulate_transitions(self.experiment.cohort.simulation(), "train")
             self.steps.make(path, asdict(cohort), lambda: write_lines(path, records))
             return path
         path = self.experiment.root / cohort.folder / "train" / "transitions.jsonl"
@@ -199,15 +199,10 @@ class Reproduction:
     def _simulated_splits(self) -> Iterator[CohortSplit]:
         """Count the simulated patients of each split."""
         for split in SPLITS:
-            records = simulate_transitions(self._simulation(), split)
+            records = simulate_transitions(self.experiment.cohort.simulation(), split)
             found = Counter(str(record["patient"]) for record in records)
             pairs = found.total()
             yield CohortSplit(split=split, patients=len(found), visits=pairs + len(found), transitions=pairs)
-
-    def _simulation(self) -> SimulationSettings:
-        """Return the simulated patients."""
-        cohort = self.experiment.cohort
-        return SimulationSettings(patients=cohort.patients, seed=cohort.seed)
 
     def queries(self, run: RunPlan) -> Path:
         """Return where a run's queries lie."""
@@ -218,12 +213,12 @@ class Reproduction:
         path, cohort = self.queries(run), self.experiment.cohort
         if cohort.patients:
             drafts = replace(
-                self._simulation(),
+                self.experiment.cohort.simulation(),
                 prompt=run.prompt,  # type: ignore[arg-type]
                 noise=run.noise,
                 num_candidates=self.experiment.drafts.samples,
             )
-            records = islice(simulate_queries(drafts, "test"), self.dependencies.limit)
+            records = islice(simulate_queries(drafts, cohort.split), self.dependencies.limit)  # type: ignore[arg-type]
             named = ({**record, "model": run.model, "prompt": run.prompt} for record in records)
             inputs: list[Any] = [
                 asdict(cohort),
