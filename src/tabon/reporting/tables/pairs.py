@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from math import ceil
 
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 from tabon.evaluation.results import RANDOM, Number, PairedDifference, Results, Subgroup
 from tabon.reporting.tables.places import DASH, SECTION_NAMES, method_name, score_name, section_name, slug
@@ -85,7 +85,7 @@ def planning_table(results: Results, section: str, score: str) -> Table | None:
     """Return how many patients would show which difference in the gap closed, from the spread found here.
 
     A difference d is found with a power of 80 % where d = (z(0.975) + z(0.8)) standard errors, and the error
-    shrinks with the square root of the patients.
+    shrinks with the square root of the patients. For the patients that are there t stands in the place of z.
     """
     run = results.main_run()
     patients = max(each.patients for each in results.runs)
@@ -103,8 +103,11 @@ def planning_table(results: Results, section: str, score: str) -> Table | None:
     for (method, other), share in shares.items():
         if share.low is None or share.high is None or share.low == share.high:
             continue
-        found = (share.high - share.low) / 2 * (ndtri(0.975) + ndtri(POWER)) / ndtri(0.975)
-        needed = [f"{ceil(patients * (found / target) ** 2):,}" for target in TARGETS]
+        reach = stdtrit(patients - 1, 0.975)
+        error = (share.high - share.low) / 2 / reach
+        found = error * (reach + stdtrit(patients - 1, POWER))
+        shown = error * (ndtri(0.975) + ndtri(POWER))  # with many
+        needed = [f"{ceil(patients * (shown / target) ** 2):,}" for target in TARGETS]
         texts = [f"{method_name(method)} {DASH} {method_name(other)}", f"{100 * found:.1f}", *needed]
         rows.append(TableRow(cells=tuple(TableCell(text=text) for text in texts)))
     if not rows:
