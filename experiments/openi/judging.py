@@ -15,7 +15,7 @@ from tabon.evaluation.draft_scores import Measured, drafts_there, state_f1
 from tabon.evaluation.evaluate import seeded_picks
 from tabon.evaluation.inputs import NOTHING
 from tabon.evaluation.results import Cell, Results
-from tabon.metrics import Metric, load_metric
+from tabon.metrics import Metric, load_scores
 from tabon.metrics.protocol import MeasurementStore, Pair, Score, Statistics, mean_of
 from tabon.text.reports import SECTIONS, Section
 
@@ -81,7 +81,7 @@ def judge(seeds: Sequence[Judged], plan: EvaluationPlan, store: MeasurementStore
         )
         for seed, ones in zip(seeds, picks, strict=True)
     ]
-    metrics = [OneScore(load_metric(score.partition("-")[0]), score) for score in plan.scores]
+    metrics = [OneScore(load_scores([score])[score][0], score) for score in plan.scores]
     settings = EvaluationSettings(resamples=plan.resamples, seed=plan.seed)
     results = evaluate(runs, metrics, settings, store=store)
     facts = tuple(fact_cells(runs, settings))

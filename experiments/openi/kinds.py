@@ -25,7 +25,7 @@ from run import tell
 from tabon._internal.atomic_files import replacing
 from tabon.errors import TabonError
 from tabon.evaluation import Cases
-from tabon.metrics import Pair, load_metric
+from tabon.metrics import Pair, load_scores
 from tabon.text.reports import Report
 
 OURS, CONTROL = Method("fused"), Method("fused", other_prior=True)
@@ -104,13 +104,12 @@ def measure(cases: Cases) -> Table:
     """Measure every draft against the reference, (scores, queries, drafts)."""
 
     def values(score: str, read: Callable[[Report], str]) -> Table:
-        metric = load_metric(score.partition("-")[0])
+        metric, found = load_scores([score])[score]
         pairs = [
             Pair(reference=read(case.reference), candidate=read(draft))
             for case in cases.cases
             for draft in case.query.candidates
         ]
-        [found] = [each for each in metric.scores if each.name == score]
         return found.value(metric.measure(pairs), np.ones(len(pairs))).reshape(len(cases.cases), -1)
 
     return np.stack(

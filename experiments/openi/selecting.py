@@ -18,7 +18,7 @@ from tabon.evaluation import Cases, read_cases
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES
 from tabon.method.selection import Selection
-from tabon.metrics import load_metric
+from tabon.metrics import load_scores
 from tabon.reporting.experiment.runner import Steps, file_digest, write_lines
 from tabon.selectors import Selector
 from tabon.text.records import Query, read_transitions
@@ -141,7 +141,7 @@ class SeedRun:
             self.tools.on_progress(f"{self.folder}: {name}")
             with valid.open("rb") as lines:
                 cases = read_cases(lines, name=str(valid)).cases
-            metrics = {score: load_metric(score.partition("-")[0]) for score in targets.split(",")}
+            metrics = {name: metric for name, (metric, _) in load_scores(targets.split(",")).items()}
             tools = {"encoder": self.tools.encoder, "store": self.tools.store}
             write_weights(path, read_lesson(selector, self.bank, cases, metrics, **tools).fit())
 
