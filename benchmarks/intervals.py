@@ -4,7 +4,8 @@
 
 A patient has one to three studies. `difference` is the mean of a paired difference, `gap closed` a ratio of
 means, `micro F1` the difference of two methods' F1 of five labels, three of them rare, `mostly ties` a
-difference that is 0 in 70 % of the studies and skewed in the others.
+difference that is 0 in 70 % of the studies and skewed in the others. The second table is about drawing
+anew the drafts of each drawn study, too.
 """
 
 import argparse
@@ -14,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from tabon.evaluation.statistics import bootstrap_weights, effective_number, interval
+from tabon.evaluation.statistics import bootstrap_weights, effective_number, interval, sum_by_patient
 
 Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, NDArray[np.intp]], Array]  # (repetitions, studies, sums)
 PATIENTS, RESAMPLES, AT_ONCE, MANY = (10, 20, 40, 80, 200), 1000, 250, 10**9
+FEWER = 300  # resamples of the second table, of a fifth of the repetitions
 SHARES = np.array([0.3, 0.2, 0.1, 0.05, 0.03])  # how common each label is
 
 
@@ -114,8 +116,67 @@ def coverage(kind: str, patients: int, repetitions: int, rng: np.random.Generato
     return [float(share) for share in np.mean(held, axis=0)]
 
 
+def pick_and_best(scores: Array, distances: Array) -> Array:
+    """Return the nearest draft less the mean, the best less the mean, and the count."""
+    random, nearest = scores.mean(axis=1), np.take_along_axis(scores, distances.argmin(axis=1)[:, None], 1)
+    return np.stack([nearest[:, 0] - random, scores.max(axis=1) - random, np.ones(len(scores))], axis=1)
+
+
+def picked_studies(
+    rng: np.random.Generator, patients: int, count: int
+) -> tuple[NDArray[np.intp], Array, Array]:
+    """Return each study's patient, the scores of its drafts and distances that know something of them."""
+    rows = np.repeat(np.arange(patients), rng.integers(1, 4, size=patients))
+    scores = 0.1 * rng.normal(size=patients)[rows, None] + rng.normal(size=(len(rows), count))
+    return rows, scores, rng.normal(size=scores.shape) - 0.7 * scores
+
+
+def two_levels(rows: NDArray[np.intp], scores: Array, distances: Array, rng: np.random.Generator) -> Array:
+    """Return the sums of resamples of patients, in which the drafts of each study are drawn again, too."""
+    of_patient = [np.flatnonzero(rows == patient) for patient in range(rows.max() + 1)]
+    sums = []
+    for _ in range(FEWER):
+        drawn = np.concatenate(
+            [of_patient[one] for one in rng.integers(len(of_patient), size=len(of_patient))]
+        )
+        again = rng.integers(scores.shape[1], size=(len(drawn), scores.shape[1]))
+        found = (np.take_along_axis(part[drawn], again, axis=1) for part in (scores, distances))
+        sums.append(pick_and_best(*found).sum(axis=0))
+    return np.array(sums)
+
+
+def coverage_of_levels(patients: int, count: int, repetitions: int, rng: np.random.Generator) -> list[str]:
+    """Return how often intervals of one and of two levels hold the truth, and the mean of their draws."""
+    truth = shares_of(pick_and_best(*picked_studies(rng, 100_000, count)[1:]).sum(axis=0))
+    held, middles = [], []
+    for _ in range(repetitions):
+        rows, scores, distances = picked_studies(rng, patients, count)
+        sums = sum_by_patient(pick_and_best(scores, distances), rows, patients)
+        number = effective_number(sums[:, 2])
+        levels = (
+            bootstrap_weights(patients, FEWER, rng) @ sums,
+            two_levels(rows, scores, distances, rng),
+        )
+        draws = np.stack([shares_of(level) for level in levels], axis=1)  # (resamples, levels, shares)
+        low, high = interval(draws, number)
+        held.append((low <= truth) & (truth <= high))
+        middles.append(draws.mean(axis=0))
+    cells = zip(np.mean(held, axis=0).T, np.mean(middles, axis=0).T, truth, strict=True)
+    return [
+        f"{true:.2f} | "
+        + " | ".join(f"{100 * each:.1f} %, {middle:.2f}" for each, middle in zip(*both, strict=True))
+        for *both, true in cells
+    ]
+
+
+def shares_of(sums: Array) -> Array:
+    """Return the mean difference to a random pick, and the share of the gap closed."""
+    found: Array = np.stack([sums[..., 0] / sums[..., 2], sums[..., 0] / sums[..., 1]], axis=-1)
+    return found
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     options.add_argument("--repetitions", type=int, default=2000)
     repetitions = options.parse_args().repetitions
@@ -128,6 +189,13 @@ def main() -> None:
                 f"| {kind} | {patients} | {' | '.join(f'{100 * share:.1f} %' for share in shares)} |",
                 flush=True,
             )
+    print("\n| what | drafts | patients | truth | patients drawn | drafts drawn, too |")
+    print("|---" * 6 + "|")
+    rng = np.random.default_rng(0)
+    for count, patients in ((5, 20), (5, 80), (16, 20), (16, 80)):
+        found = coverage_of_levels(patients, count, repetitions // 5, rng)
+        for what, cells in zip(("difference", "gap closed"), found, strict=True):
+            print(f"| {what} | {count} | {patients} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":

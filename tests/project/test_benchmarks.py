@@ -57,3 +57,12 @@ def test_growth_is_measured_and_drawn(tmp_path):
     assert (tmp_path / "growth.png").stat().st_size > 10_000
     assert len((tmp_path / "growth.csv").read_text().splitlines()) > 20
     assert "search of 64 queries" in done.stdout
+
+
+@pytest.mark.heavy
+def test_the_benchmark_of_intervals_prints_both_tables():
+    """Four kinds for five numbers of patients; two figures for two numbers of drafts and of patients."""
+    command = [sys.executable, BENCHMARKS / "intervals.py", "--repetitions", "250"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    first, second = done.stdout.split("\n\n")
+    assert [table.count("\n| ") for table in (first, second.strip())] == [4 * 5, 2 * 2 * 2]
