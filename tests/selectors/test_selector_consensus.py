@@ -227,13 +227,14 @@ def test_a_distinct_pair_is_measured_once(bank, monkeypatch):
     metric, asked = load_metric("rouge"), []
 
     class Counting:
-        scores, signature = metric.scores, metric.signature
+        signature = metric.signature
 
         def measure(self, pairs):
             asked.extend(pairs)
             return metric.measure(pairs)
 
-    monkeypatch.setattr(module, "load_metric", lambda _: Counting())
+    [score] = (score for score in metric.scores if score.name == "rouge-l-f")
+    monkeypatch.setattr(module, "load_scores", lambda *_, **__: {score.name: (Counting(), score)})
     scorer = load_scorer("consensus:rouge-l-f", bank)
     asked.clear()
     Selector(bank, scorer).select_many([query(EFFUSION, CLEAR, CLEAR)])
