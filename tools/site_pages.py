@@ -5,16 +5,24 @@ The order is that of the reader's index, docs/README.md, which becomes llms.txt,
 """
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
+import jupytext
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "tools"))
+
+import notebooks  # noqa: E402
+
 START, INDEX, DECISIONS = "README.md", "docs/README.md", "docs/decisions/README.md"
-PLACES = ("*.md", "docs/**/*.md", "experiments/**/*.md", "examples/**/*.md")
+STYLE = "docs/site.css"
+NOTEBOOKS = "examples/notebooks/"
+PLACES = ("*.md", "docs/**/*.md", "experiments/**/*.md", "examples/**/*.md", f"{NOTEBOOKS}*.py")
 BOOSTS = {"docs/guide/": 2, START: 2, "docs/reference/": 1.5}  # in the search; 1 for all other pages
 BLOCK = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://)([^)\s#]+)[^)\s]*\)")
@@ -50,6 +58,31 @@ def navigation() -> list[Any]:
     return found
 
 
+class NotebookPage(File):
+    """A page that is made of a notebook, at the notebook's own path."""
+
+    def is_documentation_page(self) -> bool:
+        """Say that it is one, though it is no Markdown."""
+        return True
+
+
+def made_of(path: str, config: MkDocsConfig) -> list[File]:
+    """Return what the site has of a file: a notebook is run, and becomes a page and what Jupyter opens."""
+    place = (path, str(ROOT), config.site_dir, config.use_directory_urls)
+    if not (path.startswith(NOTEBOOKS) and path.endswith(".py")):
+        return [File(*place)]
+    notebook = notebooks.executed(ROOT / path)
+    stem = Path(path).stem
+    taken = (
+        f'<a href="{stem}.ipynb" download>As a notebook</a>, <a href="{stem}.py" download>as a script</a>.'
+    )
+    title, _, text = notebooks.markdown(notebook).partition("\n")
+    page = NotebookPage(*place)
+    page.content_string = f"{title}\n\n{taken}\n{text}"
+    opened = path.removesuffix("py") + "ipynb"
+    return [page, File.generated(config, opened, content=jupytext.writes(notebook, fmt="ipynb"))]
+
+
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Set the order of the pages."""
     config.nav = navigation()
@@ -59,9 +92,10 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Take the pages from the whole repository, and the files that they link to."""
     texts = {page: (ROOT / page).read_text(encoding="utf-8") for page in pages()}
-    paths = dict.fromkeys([*texts, *(to for page, text in texts.items() for to in linked(page, text))])
+    to = (path for page, text in texts.items() for path in linked(page, text))
+    paths = dict.fromkeys([*texts, *to, STYLE])
     theme = [file for file in files if not Path(file.abs_src_path or "").is_relative_to(ROOT / "docs")]
-    own = [File(path, str(ROOT), config.site_dir, config.use_directory_urls) for path in paths]
+    own = [file for path in paths for file in made_of(path, config)]
     return Files([*theme, *own])
 
 

@@ -90,7 +90,7 @@ def test_an_evaluation_can_be_looked_at(session, tmp_path):
     assert "next-visit:rouge-l-f" in str(found)
     assert found.plot()._repr_svg_() == found.plot("findings").drawing.svg
     found.save(tmp_path / "results.json")
-    assert read_results(tmp_path / "results.json").cells == found.results.cells
+    assert tabon.Evaluation.load(tmp_path / "results.json").results.cells == found.results.cells
     for wrong in (lambda: found.compare("fused", "papre"), lambda: found.to_frame("arrow")):
         with pytest.raises(UnknownNameError):
             wrong()

@@ -175,7 +175,7 @@ def test_what_is_published_works_from_an_empty_environment(tmp_path):
 
 @pytest.mark.heavy
 def test_a_clean_clone_runs_its_demo(tmp_path):
-    """`make demo` does all of its own set-up, stays under its size and ends with its table."""
+    """`make demo` does all of its own set-up, stays under its size, ends with its table, runs notebooks."""
     for name in run("git", "ls-files").stdout.splitlines():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name, follow_symlinks=False)
@@ -183,6 +183,8 @@ def test_a_clean_clone_runs_its_demo(tmp_path):
     assert done.returncode == 0, done.stderr
     assert re.search(r"site-packages: \d+ MB of at most 450", done.stdout)
     assert re.search(r"^oracle", done.stdout, flags=re.MULTILINE)
+    for name in ("own_drafts", "service"):
+        run(tmp_path / ".venv-light/bin/python", ROOT / f"examples/notebooks/{name}.py", cwd=tmp_path)
 
 
 @pytest.mark.heavy

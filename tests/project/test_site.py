@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from threading import Thread
 
+import nbformat
 import pytest
 
 import tabon
@@ -42,11 +43,13 @@ QUESTIONS = {  # of a newcomer, and the page that answers
     "reward for GRPO training": "docs/guide/rewards.html",
     "add my own encoder": "CONTRIBUTING.html",
 }
+NOTEBOOKS = ("own_drafts", "results_file", "service")
 LOOKED_AT = (
     "index.html",
     "docs/reference/api.html",
     "docs/reference/cli.html",
     "experiments/openi/KINDS.html",
+    *(f"examples/notebooks/{name}.html" for name in NOTEBOOKS),
 )
 COUNT = ".md-search-result__meta"
 FOUND = "(links) => links.map((link) => new URL(link.href).pathname.slice(1))"
@@ -115,7 +118,7 @@ def test_nothing_is_loaded_from_elsewhere(site):
         loaded = re.findall(r'\ssrc(?:set)?="([^"]*)"', text)
         for tag in re.findall(r"<link\b[^>]*>", text):
             loaded += re.findall(r'href="([^"]*)"', tag)
-        assert [url for url in loaded if "//" in url] == [], path
+        assert [url for url in loaded if re.match(r"(?:\w+:)?//", url)] == [], path
     for path in site.rglob("*.css"):
         assert re.findall(r"(?:@import\s*|url\()[\"']?(?:https?:)?//[^)]*", path.read_text()) == [], path
 
@@ -149,6 +152,20 @@ def test_the_index_for_language_models_leads_to_markdown(site):
     assert [target for target in targets if not (site / target).is_file()] == []
 
 
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_is_shown_as_it_ran(site, name):
+    """Its page has each cell with what it showed, and both files that a reader may take along."""
+    folder = site / "examples/notebooks"
+    notebook = nbformat.read(folder / f"{name}.ipynb", as_version=4)
+    nbformat.validate(notebook)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(cell.execution_count for cell in cells)
+    shown = article((folder / f"{name}.html").read_text())
+    assert shown.count('<div class="highlight"') == len(cells)
+    assert len(re.findall(r'class="[^"]*\boutput\b', shown)) == sum(len(cell.outputs) for cell in cells) > 5
+    assert (folder / f"{name}.py").read_bytes() == (ROOT / f"examples/notebooks/{name}.py").read_bytes()
+
+
 def asked(page, question):
     """Type a question into the search, and return the pages that it shows, best first."""
     field = page.locator(".md-search__input")
@@ -168,8 +185,8 @@ def test_a_newcomers_questions_find_their_page(address):
 
 
 def test_pages_fit_their_window(address):
-    """Wide and on a phone, light and dark: nothing scrolls sideways, nothing is asked of another host."""
+    """Wide and light, on a phone and dark: nothing scrolls sideways, nothing is asked of another host."""
     with chromium() as browser:
-        for name, size, scheme in product(LOOKED_AT, (WIDE, PHONE), ("light", "dark")):
+        for name, (size, scheme) in product(LOOKED_AT, ((WIDE, "light"), (PHONE, "dark"))):
             with opened(browser, f"{address}{name}", size=size, color_scheme=scheme) as page:
                 assert sideways(page) == 0, (name, size)

@@ -16,7 +16,7 @@ from tabon.evaluation import evaluate as evaluate_runs
 from tabon.evaluation.evaluate import check_scores
 from tabon.evaluation.inputs import cases_of, check_picks
 from tabon.evaluation.outside_scores import read_scores
-from tabon.evaluation.results import REFERENCES, PairedDifference, Results, write_results
+from tabon.evaluation.results import REFERENCES, PairedDifference, Results, read_results, write_results
 from tabon.method.selection import Selection
 from tabon.metrics import DEFAULT_METRICS, Metric, load_metrics
 from tabon.reporting.experiment.files import is_first, plan_of, tables_of
@@ -141,6 +141,15 @@ class Evaluation:
             if picture.name == wanted:
                 return picture
         raise BadInputError(f"no headline score of {section!r} is measured; name another section")
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Evaluation":
+        """Read what `save`, `tabon evaluate` or `tabon compare` wrote.
+
+        Args:
+            path: the results file.
+        """
+        return cls(read_results(Path(path)))
 
     def save(self, path: str | Path) -> None:
         """Write everything as JSON, for `tabon table`.
