@@ -262,7 +262,7 @@ def test_names_settings_and_what_is_refused(bank):
     assert signature.startswith("selector:consensus:rouge-l-f|metric:rouge;")
     with pytest.raises(UnknownNameError, match="Did you mean 'chamfer'"):
         load_scorer("consensus:chamfr", bank)
-    with pytest.raises(UnknownNameError, match="unknown score 'rouge-9'"):
+    with pytest.raises(UnknownNameError, match="unknown set distance or score 'rouge-9'"):
         load_scorer("nearest-prior:rouge-9", bank)
     with pytest.raises(BadInputError, match="temporal-f1 has no value for some pairs"):
         load_scorer("consensus:temporal-f1", bank)
