@@ -10,7 +10,8 @@ from commands import assert_refused, bank_file, tabon
 from made_up_results import made_up
 from tabon.data.cohort.build import write_simulated
 from tabon.data.simulate import SimulationSettings, simulate_transitions
-from tabon.evaluation.results import write_results
+from tabon.evaluation.analysis_plan import PlanRecord
+from tabon.evaluation.results import PairedDifference, Subgroup, write_results
 from tabon.generation.journal import DraftKey, draft_line
 from tabon.generation.protocol import Answer, Parameters
 from tabon.method.bank import TransitionBank
@@ -20,6 +21,7 @@ from tabon.reporting.cards import (
     cohort_facts,
     journal_facts,
     read_checklist,
+    results_card,
     results_facts,
     write_checklist,
 )
@@ -173,6 +175,26 @@ def test_the_card_of_results(place):
     assert "| Method |" in result.stdout
     assert result.stdout.count("- [ ] ") == 5
     assert CANARY not in result.stdout
+
+
+def test_what_was_asked_for_beside_the_headline_is_among_the_statistics():
+    """Pairs, groups, a margin and the analysis plan; the author is not asked for a plan that is there."""
+    group = {"section": "findings", "score": "rouge-l-f", "method": "a", "other": "b", "n": 3}
+    asked = replace(
+        made_up(),
+        pairs=(PairedDifference(**group),),
+        subgroups=(Subgroup(by="view", group="AP", **group),),
+        settings={**made_up().settings, "margin": 0.05},
+        plan=PlanRecord(sha256="c" * 64),
+    )
+    said = set(results_facts(asked)["statistics"]) - set(results_facts(made_up())["statistics"])
+    assert said == {
+        "selectors against each other by the same test; Holm over pairs, headline scores and sections",
+        "groups of studies by view, with a test of interaction",
+        "non-inferiority at a margin of 5.0% of the gap",
+        f"Analysis plan {'c' * 12}, written before anything was scored, was followed.",
+    }
+    assert [results_card(each, {}).count("planned before") for each in (made_up(), asked)] == [1, 0]
 
 
 def test_the_checklist_s_command(place):

@@ -10,7 +10,7 @@ from typing import Any
 from tabon.errors import BadInputError
 from tabon.evaluation.results import ORACLE, RANDOM, Cell, Results
 from tabon.generation.journal import MOST_DOLLARS, read_journal
-from tabon.reporting.tables.places import DASH, method_name, number, score_name, section_name
+from tabon.reporting.tables.places import DASH, method_name, number, plan_notes, score_name, section_name
 
 Facts = Mapping[str, tuple[str, ...]]  # sentences by the name of the fact; none where nothing is known
 
@@ -42,12 +42,24 @@ def results_facts(results: Results) -> Facts:
             f"95 % intervals from {settings.get('resamples', DASH)} resamples of patients",
             "p from paired randomisation against a random pick; Holm within the headline family",
             f"seed {settings.get('seed', DASH)}",
+            *_further_statistics(results),
         ),
         "performance": tuple(_performance(results)),
         "versions": tuple(f"{name} {one}" for name, one in versions.items())
         if isinstance(versions, Mapping)
         else (),
     }
+
+
+def _further_statistics(results: Results) -> Iterator[str]:
+    """Yield what was asked for beside the headline: pairs, groups, a margin, a plan."""
+    if results.pairs:
+        yield "selectors against each other by the same test; Holm over pairs, headline scores and sections"
+    if groups := dict.fromkeys(row.by for row in results.subgroups):
+        yield f"groups of studies by {', '.join(map(plain, groups))}, with a test of interaction"
+    if (margin := results.settings.get("margin")) is not None:
+        yield f"non-inferiority at a margin of {margin:.1%} of the gap"
+    yield from plan_notes(results)
 
 
 def _by_signature(scores: Mapping[str, str]) -> Iterator[str]:

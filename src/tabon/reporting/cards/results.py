@@ -20,9 +20,10 @@ HEADINGS = {  # of each fact of the results, and of what else is known
     "statistics": "Statistics",
     "versions": "Versions",
 }
+PLANNED = "Which comparison was planned before anything was scored"
 AUTHOR = (
     "What the study is for, and who would use its result",
-    "Which comparison was planned before anything was scored",
+    PLANNED,
     "Licences of the data and of the models, and whether both allow this use",
     "Limits: whom the patients represent, what the scores cannot see",
     "Contact",
@@ -43,5 +44,6 @@ def results_card(results: Results, facts: Facts) -> str:
         for section in dict.fromkeys(cell.section for cell in results.cells if cell.score == score):
             table = statistics_table(results, section, score, score_name(score))
             lines += ["", render(replace(table, notes=()), "markdown").rstrip("\n")]
-    lines += ["", "## To be filled in by the author", "", *(f"- [ ] {item}:" for item in AUTHOR)]
+    left = [item for item in AUTHOR if item != PLANNED or results.plan is None]
+    lines += ["", "## To be filled in by the author", "", *(f"- [ ] {item}:" for item in left)]
     return "\n".join(lines) + "\n"
