@@ -53,6 +53,19 @@ def count(cohort, split="test"):
     return len((cohort / split / "transitions.jsonl").read_text().splitlines())
 
 
+def test_the_guide_s_program_is_a_model(cohort, tmp_path):
+    """The program under "A command of yours" writes every draft, each with the seed that it was asked for."""
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "generation.md").read_text(encoding="utf-8")
+    part = guide[guide.index("## A command of yours") :]
+    (tmp_path / "mine.py").write_text(part.split("```python\n")[1].split("```")[0])
+    mine = ["--model", "command:mine", "--command", f"{sys.executable} {tmp_path / 'mine.py'}"]
+    done = run("generate", cohort, *mine, "--prompt", "P1", "-n", 2, "--out", tmp_path / "drafts.jsonl")
+    assert done.exit_code == 0, done.output
+    drafts = list(read_journal(tmp_path / "drafts.jsonl"))
+    assert len(drafts) == count(cohort) * 2
+    assert all(f"({draft['seed']})" in draft["text"] and draft["outcome"] == "ok" for draft in drafts)
+
+
 def test_from_a_cohort_to_a_selection(cohort, echo, tmp_path):
     """Drafts under three prompts, joined into queries, selected from a bank: the whole pipeline."""
     done = run("generate", cohort, *echo, "-n", 3, "--out", tmp_path / "drafts.jsonl")

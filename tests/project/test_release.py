@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -185,6 +186,23 @@ def test_a_clean_clone_runs_its_demo(tmp_path):
     assert re.search(r"^oracle", done.stdout, flags=re.MULTILINE)
     for name in ("own_drafts", "service"):
         run(tmp_path / ".venv-light/bin/python", ROOT / f"examples/notebooks/{name}.py", cwd=tmp_path)
+
+
+@pytest.mark.heavy
+def test_the_demo_and_the_guide_print_what_the_pages_show(tmp_path):
+    """README's table of the demo, and the table that the guide to evaluation shows of its fourth command."""
+    tabon = Path(sys.executable).with_name("tabon")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert run(tabon, "demo", cwd=tmp_path).stdout.partition("\n\nBetween")[0] in readme
+    guide = (ROOT / "docs" / "guide" / "evaluation.md").read_text(encoding="utf-8")
+    _, block, shown = guide[guide.index("## Step by step") :].split("```", maxsplit=2)
+    for line in re.findall(r"^\$ tabon (.+)$", block, flags=re.MULTILINE)[:4]:
+        done = run(tabon, *shlex.split(line), cwd=tmp_path)
+    plain = [
+        [re.sub(r"</?sub>|[* ]", "", row) for row in text.splitlines() if row.startswith("| ")]
+        for text in (shown, done.stdout)
+    ]
+    assert plain[0][1:7] == plain[1][2:8]  # below the heads
 
 
 @pytest.mark.heavy
