@@ -24,8 +24,14 @@ def main() -> None:
     picks: dict[str, list[tabon.Selection]] = {
         name: selector.select_many(cohort.queries) for name, selector in selectors.items()
     }
-    labels = tabon.load_metric("labels")
-    found: tabon.Evaluation = tabon.evaluate(cohort.queries, picks, metrics=["rouge", labels], resamples=100)
+    judged = [
+        {"id": query.id, "draft": draft, "name": "judge", "value": draft, "direction": "lower"}
+        for query in cohort.queries
+        for draft in range(len(query.candidates))
+    ]
+    found: tabon.Evaluation = tabon.evaluate(
+        cohort.queries, picks, metrics=["rouge", tabon.load_metric("labels")], scores=judged, resamples=100
+    )
     print(found.compare("fused", "cost-ot"))
     print(found.to_frame("polars").height, len(found.plot("findings").drawing.svg) > 0, repr(found))
     why = tabon.explain(selectors["fused"], cohort.queries[0], neighbours=1)

@@ -9,11 +9,9 @@ import click
 from tabon._internal.atomic_files import replacing
 from tabon.cli.evaluate import (
     load_wanted,
-    say_pairs,
     say_what_is_left_out,
     scoring_options,
-    show_planning,
-    show_subgroups,
+    show_comparison,
     shown_score,
     takes_scoring,
 )
@@ -149,10 +147,7 @@ def _show(results: Results, score: str, form: TableForm, *, plan: bool) -> None:
     for table in tables_of(results, plan_of(results)[0]):
         if group_of(table) == "headline":
             form.show(table)
-    show_subgroups(results, score, form)
-    say_pairs(results, score)
-    if plan:
-        show_planning(results, score, form)
+    show_comparison(results, score, form, plan=plan)
     for name, count in results.runs[0].abstained.items():
         if count:
             click.echo(f"{name} picks nothing for {count} of {results.runs[0].studies} studies", err=True)

@@ -201,10 +201,7 @@ def evaluate_command(  # noqa: PLR0913  # each is an option
     for section in results.sections():
         if any(cell.section == section and cell.score == shown for cell in results.cells):
             form.show(statistics_table(results, section, shown, score_name(shown)))
-    show_subgroups(results, shown, form)
-    say_pairs(results, shown)
-    if plan:
-        show_planning(results, shown, form)
+    show_comparison(results, shown, form, plan=plan)
     say_what_is_left_out(results, cases)
 
 
@@ -228,30 +225,18 @@ def shown_score(results: Results, show: str | None) -> str:
     return next(score for score in wanted if score in results.scores)
 
 
-def show_subgroups(results: Results, score: str, form: TableForm) -> None:
-    """Print who is ahead by a score in the groups of studies that were asked for."""
+def show_comparison(results: Results, score: str, form: TableForm, *, plan: bool) -> None:
+    """Print who is ahead by a score in groups of studies and in all, and how many patients would show it."""
     for section in results.sections():
-        table = subgroups_table(results, section, {score_name(score): score})
-        if table is not None:
-            form.show(table)
-
-
-def show_planning(results: Results, score: str, form: TableForm) -> None:
-    """Print how many patients would show which difference in a score."""
-    for section in results.sections():
-        table = planning_table(results, section, score)
-        if table is not None:
-            form.show(table)
-
-
-def say_pairs(results: Results, score: str) -> None:
-    """Print for each two selectors who is ahead by a score."""
+        form.show(subgroups_table(results, section, {score_name(score): score}))
+    margin = results.settings.get("margin")
     for pair in results.pairs:
         if pair.score == score:
             click.echo(pair_sentence(pair))
-            margin = results.settings.get("margin")
             if margin is not None:
                 click.echo(margin_sentence(pair, margin))
+    for section in results.sections() if plan else ():
+        form.show(planning_table(results, section, score))
 
 
 def say_what_is_left_out(results: Results, cases: Cases) -> None:
@@ -362,9 +347,7 @@ def controls_command(  # noqa: PLR0913  # each is an option
     results = run_controls(files, TransitionBank.load(bank), settings, dependencies)
     write_results(out, results)
     form.show(controls_table(results))
-    factorial = factorial_table(results)
-    if factorial is not None:
-        form.show(factorial)
+    form.show(factorial_table(results))
     for file in files:
         if file.left_out:
             click.echo(

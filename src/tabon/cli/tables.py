@@ -43,7 +43,9 @@ class TableForm:
     table_format: str | None
     no_notes: bool
 
-    def show(self, table: Table) -> None:
-        """Print a table."""
+    def show(self, table: Table | None) -> None:
+        """Print a table, if there is one."""
+        if table is None:
+            return
         form = self.table_format or ("text" if sys.stdout.isatty() else "markdown")
         click.echo(render(replace(table, notes=()) if self.no_notes else table, form))

@@ -185,6 +185,37 @@ def normal_split(spelling: str | None) -> str | None:
     return next((split for split, spellings in SPLIT_SPELLINGS.items() if word in spellings), None)
 
 
+def split_files(place: Path, kind: Callable[[Path], str | None]) -> list[tuple[Path, str | None]]:
+    """Return the one table, or the tables of a folder with the splits that they are named after.
+
+    Args:
+        place: a file or a folder.
+        kind: tells what kind of table a file is; nothing for one that is none.
+    """
+    if not place.is_dir():
+        return [(place, None)]
+    paths = sorted(path for path in place.iterdir() if path.is_file() and kind(path))
+    splits = [normal_split(path.name.partition(".")[0]) for path in paths]
+    if len(paths) != 1 and (not paths or None in splits or len(set(splits)) < len(splits)):
+        names = ", ".join(path.name for path in paths[:8]) or "none"
+        raise BadInputError(
+            f"{place} needs one table, or one for each of train, valid and test by name; it has: {names}"
+        )
+    return list(zip(paths, splits if len(paths) > 1 else [None], strict=True))
+
+
+def id_text(value: object) -> str:
+    """Return an id as text; 7.0 is 7, and lists and the like are no ids.
+
+    >>> [id_text(value) for value in (7, 7.0, "7.0", " a ", None, [7])]
+    ['7', '7', '7', 'a', '', '']
+    """
+    if isinstance(value, bool | list | tuple | dict):
+        return ""
+    text = said(value)
+    return text.removesuffix(".0") if re.fullmatch(r"-?\d+\.0", text) else text
+
+
 def said(value: object) -> str:
     """Return a field as text; the empty string where it only says that there is nothing.
 

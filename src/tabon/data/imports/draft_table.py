@@ -7,14 +7,14 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from tabon.data.cohort.tables import Row
-from tabon.data.cohort.visits import Excluded, Moment, Source, said
+from tabon.data.cohort.visits import Excluded, Moment, Source, id_text, said
 from tabon.data.imports.columns import DRAFT_SPELLINGS, find_columns, missing, plain
 from tabon.data.imports.dates import Order, find_order, moment_of, read_date
 from tabon.data.imports.source_rows import KEY_COLUMN, Rows, SourceRows, read_rows
-from tabon.data.imports.visit_table import Guess, check_ids, id_text, read_as
+from tabon.data.imports.visit_table import Guess, check_ids, read_as
 from tabon.errors import BadInputError
 from tabon.text.records import is_too_long
-from tabon.text.reports import SECTIONS, report_from_record
+from tabon.text.reports import SECTIONS, Report, report_from_record
 
 OPTION = "--draft-columns"
 DRAFT_ROLES = tuple(role for role in DRAFT_SPELLINGS if role != "prediction")  # is a text
@@ -40,6 +40,7 @@ class Draft:
     number: str  # as it is written; empty if drafts are not numbered
     file: int  # its place among the files of drafts
     record: Mapping[str, Any]  # as a query has it
+    report: Report  # what it says
 
     def visit(self) -> str:
         """Name the visit that the draft is for, as the draft does."""
@@ -166,30 +167,25 @@ def _drafts(rows: SourceRows, shape: _Shape, file: int, order: Order | None) -> 
             yield Excluded(source, "draft-names-no-visit")
             continue
         for number, record in _records(row, values, shape.wide):
-            reason = _reason(record)
-            if reason is None:
-                said_number = number or tuple(record.get(name) for name in TEXTS)
-                key = (study, patient, when, str(record.get("model")), said_number)
-                before, first = seen.setdefault(key, (row, record))
-                if first != record:
-                    raise BadInputError(
-                        f"{rows.place(before)} and {rows.unit} {row.line} have different texts for draft "
-                        f"{number} of one visit; keep one, or number them apart"
-                    )
-                reason = None if first is record else "duplicate-draft"
-            yield (
-                Excluded(source, reason, study or None)
-                if reason
-                else Draft(
-                    source=source,
-                    study=study,
-                    patient=patient,
-                    moment=when,
-                    number=number,
-                    file=file,
-                    record=record,
+            report = _report(record)
+            if isinstance(report, str):
+                yield Excluded(source, report, study or None)
+                continue
+            said_number = number or tuple(record.get(name) for name in TEXTS)
+            key = (study, patient, when, str(record.get("model")), said_number)
+            before, first = seen.setdefault(key, (row, record))
+            if first != record:
+                raise BadInputError(
+                    f"{rows.place(before)} and {rows.unit} {row.line} have different texts for draft "
+                    f"{number} of one visit; keep one, or number them apart"
                 )
-            )
+            if first is not record:
+                yield Excluded(source, "duplicate-draft", study or None)
+                continue
+            yield Draft(
+                source=source, study=study, patient=patient, moment=when,
+                number=number, file=file, record=record, report=report,
+            )  # fmt: skip
 
 
 def _records(
@@ -213,8 +209,8 @@ def _records(
         yield id_text(values.get("number")), texts | model
 
 
-def _reason(record: dict[str, Any]) -> str | None:
-    """Say why a draft cannot be used; a text that only says that there is none becomes null."""
+def _report(record: dict[str, Any]) -> Report | str:
+    """Return a draft's report, or why it cannot be used; a text that says that there is none becomes null."""
     for name in TEXTS:
         if name in record and not said(record[name]):
             record[name] = None
@@ -224,4 +220,4 @@ def _reason(record: dict[str, Any]) -> str | None:
         report = report_from_record(record)
     except BadInputError:
         return "draft-not-text"
-    return "draft-too-long" if is_too_long(report) else None
+    return "draft-too-long" if is_too_long(report) else report

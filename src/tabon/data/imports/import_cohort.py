@@ -20,7 +20,6 @@ from tabon.data.imports.draft_table import Draft, DraftTable
 from tabon.data.imports.visit_table import Guess, VisitTable
 from tabon.errors import BadInputError
 from tabon.text.records import MAX_DRAFTS
-from tabon.text.reports import SECTIONS, report_from_record
 
 IMPORTED = DataSet(name="imported", read=lambda _: iter(()), egress="none", order="dates")
 SHOWN_IDS, LONGEST_ID = 3, 40  # in a message; characters
@@ -84,17 +83,16 @@ def import_cohort(visits: VisitTable, drafts: DraftTable, out: Path | None, rule
         chains += [linked.chain] if linked.chain else []
     if not chains:
         raise _nothing_left(f"{visits.name} gives no transition", excluded)
-    queries = _queries(join, chains, rules, excluded) if join else {}
+    queries, copies = _queries(join, chains, rules, excluded) if join else ({}, 0)
     guesses = (*visits.guesses, *drafts.guesses, *_said(visits, join, rules))
     audit, contents = _write(out, chains, queries, excluded, rules, guesses)
-    is_copy = list(_copies(queries))
     return ImportedCohort(
         guesses=guesses,
         audit=audit,
         excluded=tuple(excluded),
         queries={split: len(records) for split, records in queries.items()},
-        drafts=len(is_copy),
-        copies=sum(is_copy),
+        drafts=sum(len(query["candidates"]) for records in queries.values() for query in records),
+        copies=copies,
         contents=contents,
     )
 
@@ -197,8 +195,11 @@ def _shown(ids: Iterable[str]) -> str:
 
 def _queries(
     join: _Join, chains: Sequence[Chain], rules: Rules, excluded: list[Excluded]
-) -> dict[str, list[dict[str, Any]]]:
-    """Return the queries of each split; drafts without a transition are added to what is left out."""
+) -> tuple[dict[str, list[dict[str, Any]]], int]:
+    """Return the queries of each split, and how many of their drafts are word for word the report.
+
+    Drafts without a transition are added to what is left out.
+    """
     places = {visit.study: (chain, at) for chain in chains for at, visit in enumerate(chain.visits)}
     drafts: dict[str, list[Draft]] = defaultdict(list)
     left_out: list[Excluded] = []
@@ -223,11 +224,14 @@ def _queries(
     if expected > MAX_DRAFTS:
         raise BadInputError(f"a visit has {expected:,} drafts; give at most {MAX_DRAFTS}")
     queries: dict[str, list[dict[str, Any]]] = {}
+    copies = 0
     for study, (chain, at) in places.items():
         if study in drafts:
             record = transition_record(chain, at, dated=True, history=rules.history)
             queries.setdefault(chain.split, []).append(_query(record, drafts[study], expected))
-    return queries
+            written = chain.visits[at].report.sections()
+            copies += sum(draft.report.sections() == written for draft in drafts[study])
+    return queries, copies
 
 
 def _query(record: Mapping[str, Any], drafts: list[Draft], expected: int) -> dict[str, Any]:
@@ -248,14 +252,6 @@ def _query(record: Mapping[str, Any], drafts: list[Draft], expected: int) -> dic
         "expected": expected,
         **{key: record[key] for key in KEPT if record.get(key)},
     }
-
-
-def _copies(queries: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[bool]:
-    """Say of each draft whether its sections are those of the reference."""
-    for query in (query for records in queries.values() for query in records):
-        reference = report_from_record(query["reference"])
-        for draft in map(report_from_record, query["candidates"]):
-            yield all(draft.section(name).strip() == reference.section(name).strip() for name in SECTIONS)
 
 
 def _nothing_left(what: str, excluded: Iterable[Excluded]) -> BadInputError:

@@ -16,9 +16,11 @@ from tabon.data.cohort.visits import (
     Image,
     Source,
     Visit,
+    id_text,
     normal_split,
     normal_view,
     said,
+    split_files,
     visit_or_excluded,
 )
 from tabon.data.imports.columns import VISIT_SPELLINGS, find_columns, missing
@@ -86,9 +88,11 @@ def read_visit_rows(
     >>> table.visits[0].study
     '7-2019-04-03'
     """
-    parts = [
-        _Part(rows, _visit_columns(rows, columns or {}), split) for rows, split in _files(source, encoding)
-    ]
+    files: list[tuple[Rows, str | None]] = [(source, None)]
+    if isinstance(source, str | Path):
+        files = [*split_files(Path(source), table_kind)]
+    tables = [(read_rows(file, encoding=encoding), split) for file, split in files]
+    parts = [_Part(rows, _visit_columns(rows, columns or {}), split) for rows, split in tables]
     for part in parts:
         check_ids(part.rows, part.columns)
     dates = (
@@ -136,34 +140,6 @@ def check_ids(rows: SourceRows, columns: Mapping[str, str]) -> None:
                     f"{rows.place(row)}: the {role} id is a rounded number such as 1.23E+11: different "
                     "ones may look alike; make the column text in the spreadsheet and save it again"
                 )
-
-
-def id_text(value: object) -> str:
-    """Return an id as text; 7.0 is 7, and lists and the like are no ids.
-
-    >>> [id_text(value) for value in (7, 7.0, "7.0", " a ", None, [7])]
-    ['7', '7', '7', 'a', '', '']
-    """
-    if isinstance(value, bool | list | tuple | dict):
-        return ""
-    text = said(value)
-    return text.removesuffix(".0") if re.fullmatch(r"\d+\.0", text) else text
-
-
-def _files(source: Rows, encoding: str | None) -> Iterator[tuple[SourceRows, str | None]]:
-    """Yield the one table, or those of a folder, which are named after their splits."""
-    if not isinstance(source, str | Path) or not Path(source).is_dir():
-        yield read_rows(source, encoding=encoding), None
-        return
-    paths = sorted(path for path in Path(source).iterdir() if path.is_file() and table_kind(path))
-    splits = [normal_split(path.name.partition(".")[0]) for path in paths]
-    if len(paths) != 1 and (not paths or None in splits or len(set(splits)) < len(splits)):
-        names = ", ".join(path.name for path in paths[:8]) or "none"
-        raise BadInputError(
-            f"{source} needs one table, or one for each of train, valid and test by name; it has: {names}"
-        )
-    for path, split in zip(paths, splits, strict=True):
-        yield read_rows(path, encoding=encoding), split if len(paths) > 1 else None
 
 
 def _visit_columns(rows: SourceRows, given: Mapping[str, str]) -> dict[str, str]:

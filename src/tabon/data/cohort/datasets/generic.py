@@ -9,7 +9,7 @@ The reader yields a visit per row and holds no row longer.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from datetime import date, datetime, time
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,15 @@ from tabon.data.cohort.visits import (
     Order,
     Source,
     Visit,
-    moment_or_reason,
+    id_text,
     normal_split,
     normal_view,
     said,
+    split_files,
     visit_or_excluded,
 )
 from tabon.data.imports.columns import role_map
+from tabon.data.imports.dates import moment_of, read_date
 from tabon.errors import BadInputError
 from tabon.text.reports import Report, parse_report
 
@@ -51,8 +53,8 @@ class ColumnMap:
 
     patient: str
     study: str | None = None
-    date: str | None = None  # YYYYMMDD or ISO, with or without a time of day
-    time: str | None = None  # HHMMSS, or ISO
+    date: str | None = None  # 20190403, 2019-04-03 or 3-Apr-2019, with or without a time of day
+    time: str | None = None  # 093015, 09:30 or 9:30 pm
     ordinal: str | None = None  # a whole number in the date's place
     findings: str | None = None
     impression: str | None = None
@@ -92,7 +94,7 @@ def generic(columns: ColumnMap, *, name: str = "generic", egress: Egress = "none
 
     def read(folder: Path) -> Iterator[Visit | Excluded]:
         """Yield one visit per row of a file, or of the files of a folder."""
-        for path, split in _files(folder):
+        for path, split in split_files(folder, _ending):
             for row in _rows(path, columns.columns()):
                 yield _visit(columns, row, path.name, split)
 
@@ -102,20 +104,6 @@ def generic(columns: ColumnMap, *, name: str = "generic", egress: Egress = "none
 
 
 # --- files ----------------------------------------------------------------------------
-
-
-def _files(folder: Path) -> list[tuple[Path, str | None]]:
-    """Return the one data file, or one for each split by its name."""
-    tables = (path for path in folder.glob("*") if path.is_file() and _ending(path) is not None)
-    found = [folder] if folder.is_file() else sorted(tables)
-    splits = {normal_split(path.name.partition(".")[0]): path for path in found}
-    if len(found) != 1 and (not found or None in splits or len(splits) < len(found)):
-        names = ", ".join(path.name for path in found[:8]) or "none"
-        raise BadInputError(
-            f"{folder} needs one data file ({', '.join(ENDINGS)}) or one for each of train, valid and test; "
-            f"it has: {names}"
-        )
-    return [(path, split) for split, path in splits.items()]
 
 
 def _ending(path: Path) -> str | None:
@@ -159,8 +147,8 @@ def _visit(columns: ColumnMap, row: Row, file: str, split: str | None) -> Visit 
         """Return what is in a column; None where there is no such column."""
         return None if column is None else row.values.get(column)
 
-    study = _id(value(columns.study)) if columns.study else f"{file.partition('.')[0]}-{row.line}"
-    patient = _id(value(columns.patient))
+    study = id_text(value(columns.study)) if columns.study else f"{file.partition('.')[0]}-{row.line}"
+    patient = id_text(value(columns.patient))
     name = split if columns.split is None else normal_split(said(value(columns.split)))
     return visit_or_excluded(
         source,
@@ -176,51 +164,20 @@ def _visit(columns: ColumnMap, row: Row, file: str, split: str | None) -> Visit 
     )
 
 
-def _id(value: object) -> str:
-    """Return an id as text; a whole number has no decimals, lists and the like are no ids."""
-    if isinstance(value, bool | list | dict):
-        return ""
-    return said(value).removesuffix(".0") if isinstance(value, float) else said(value)
-
-
 def _moment(columns: ColumnMap, value: Callable[[str | None], object]) -> Moment | str:
     """Return when a row's visit was, or why that is not known."""
     if columns.ordinal is not None:
-        text = _id(value(columns.ordinal)).removesuffix(".0")
+        text = id_text(value(columns.ordinal))
         if not text:
             return "no-ordinal"
         return Moment(int(text)) if re.fullmatch(r"-?[0-9]{1,18}", text) else "bad-ordinal"
-    day, clock = value(columns.date), value(columns.time)
-    return moment_or_reason(day, _clock(clock) if columns.time else _time_in(day))
-
-
-def _clock(value: object) -> str:
-    """Return a time of day as HHMMSS.ffffff; what is not ISO stays as it is.
-
-    >>> _clock("09:30:15"), _clock("93015.5")
-    ('093015.000000', '93015.5')
-    """
-    text = said(value)
-    if ":" not in text:
-        return text
-    try:
-        return f"{time.fromisoformat(text):%H%M%S.%f}"
-    except ValueError:
-        return text
-
-
-def _time_in(day: object) -> str:
-    """Return the time of day beside a date; midnight is what a mere date is stored as.
-
-    >>> _time_in("2012-01-01T09:30:15"), _time_in("2012-01-01"), _time_in("2012-01-01 00:00:00")
-    ('093015.000000', '', '')
-    """
-    text = said(day)
-    try:
-        found = datetime.fromisoformat(text) if ":" in text else None
-    except ValueError:
-        return ""
-    return "" if found is None or found.time() == time() else f"{found:%H%M%S.%f}"
+    day = value(columns.date)
+    if not said(day):
+        return "no-date"
+    written = read_date(day)
+    if written is None or not written.has_order:  # 3/4/2019: `tabon import` looks at the whole column
+        return "bad-date"
+    return moment_of(written, value(columns.time), None)
 
 
 def report_of(*texts: object) -> Report | str:
