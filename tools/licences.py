@@ -27,6 +27,7 @@ ALLOWED_FOR = {
     "LGPL-3.0-only": {"psycopg", "psycopg-binary"}
 }  # of the extra `postgres`; imported, not changed
 READ_BY_HAND = {  # metadata that says nothing, or only "BSD": read in the package's licence file
+    "agent-client-protocol": "Apache-2.0",
     "colorama": "BSD-3-Clause",
     "cycler": "BSD-3-Clause",
     "fhir-core": "BSD-3-Clause",
@@ -34,11 +35,13 @@ READ_BY_HAND = {  # metadata that says nothing, or only "BSD": read in the packa
     "ipython-pygments-lexers": "BSD-3-Clause",
     "jinja2": "BSD-3-Clause",
     "kiwisolver": "BSD-3-Clause",
+    "jsonlines": "BSD-3-Clause",
     "mistralai": "Apache-2.0",
     "mpmath": "BSD-3-Clause",
     "nest-asyncio2": "BSD-2-Clause",
     "prompt-toolkit": "BSD-3-Clause",
     "pyasn1-modules": "BSD-2-Clause",
+    "s3fs": "BSD-3-Clause",
     "scipy": "BSD-3-Clause",
     "sympy": "BSD-3-Clause",
 }

@@ -6,6 +6,7 @@ from copy import deepcopy
 
 import pytest
 
+import hostile
 from budgets import budget, seeded
 
 httpx = pytest.importorskip("httpx", reason="the gateway needs tabon[gateway]")
@@ -13,7 +14,7 @@ pytest.importorskip("starlette", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
 from gateway_upstream import Act, Upstream, gateway  # noqa: E402
-from service_server import PATIENCE, http  # noqa: E402
+from service_server import PATIENCE, http, query_service  # noqa: E402
 
 CANARY, KEY = "Zqxwv", "sk-Kyvqz-client-key"
 KNOWN = {200, 400, 401, 403, 404, 413, 422, 429, 502, 504}
@@ -179,3 +180,33 @@ def test_whatever_an_upstream_answers_is_a_draft_or_an_error(caplog):
     lines = [record.getMessage() + str(record.args) + str(record.exc_info) for record in caplog.records]
     assert not [line for line in lines if CANARY in line or KEY in line]
     assert not [record for record in caplog.records if record.name.startswith("tabon") and record.exc_info]
+
+
+def test_whatever_a_client_asks_is_a_draft_or_an_error(caplog):
+    """Changed requests, selectors in names and fields among them, get a completion or one plain error."""
+    caplog.set_level(logging.DEBUG)
+    chance, statuses = seeded("clients"), set()
+    good = {**ASK, "model": "m@tabon-fused", "seed": 1, "n": 1}
+    good["tabon"] = {**ASK["tabon"], "drafts": 3, "selector": "fused", "patient": "p"}
+    with (
+        Upstream() as up,
+        gateway(up, answers=query_service(others=["fused"]), key=KEY) as address,
+        http(base_url=address) as client,
+    ):
+        for _ in range(budget(60, 3000)):
+            body = hostile.changed(chance, good, chance.randrange(1, 3))
+            if isinstance(body, dict) and chance.random() < 0.3:
+                body["model"] = chance.choice(["m", "", CANARY]) + chance.choice(
+                    ["@tabon", "@tabon-", "@tabon-fused", f"@tabon-{CANARY}", "@tabon-\ud800", "@tabon" * 90]
+                )
+            headers = {"content-type": "application/json"}
+            found = client.post("/v1/chat/completions", content=hostile.written(body), headers=headers)
+            statuses.add(found.status_code)
+            assert found.status_code in KNOWN, body  # 502: the upstream of the tests cannot read it
+            if found.status_code != 200:
+                assert set(strict(found.text)["error"]) == {"message", "type", "param", "code"}
+                assert CANARY not in found.text + str(found.headers)
+        assert all("@tabon-fused" not in asked["model"] for _, _, asked in up.calls)
+    assert statuses >= {200, 400}
+    lines = [record.getMessage() + str(record.args) + str(record.exc_info) for record in caplog.records]
+    assert not [line for line in lines if CANARY in line or KEY in line]

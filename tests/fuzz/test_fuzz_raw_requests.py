@@ -9,20 +9,25 @@ from io import BytesIO
 
 import pytest
 
+import hostile
 from budgets import budget, seeded
 
 httpx = pytest.importorskip("httpx", reason="the service's tests speak HTTP with httpx")
 pytest.importorskip("starlette", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
-from service_server import PATIENCE, get, queries, query_service, service  # noqa: E402
+from service_server import PATIENCE, get, http, queries, query_service, service  # noqa: E402
 
 CANARY = "Zqxwv"
 KNOWN = {200, 400, 403, 404, 405, 413, 415, 422, 429}  # whatever the bytes are
 GOOD = {"id": 1, "prior": f"FINDINGS: {CANARY} clear.", "candidates": [f"FINDINGS: {CANARY} edema."]}
-PATHS = ["/v1/select", "/v1/explain?draft=0", "/healthz", "/v1/bank", "/metrics", "/openapi.json", "/"]
+RERANK = {"query": GOOD["prior"], "documents": [*GOOD["candidates"], {"text": CANARY, "source": {"a": [1]}}],
+          "model": "tabon", "top_n": 2, "return_documents": True, "patient": "p"}  # fmt: skip
+PATHS = ["/v1/select", "/v1/explain?draft=0", "/healthz", "/v1/bank", "/metrics", "/openapi.json", "/",
+         "/v1/rerank", "/v2/rerank", "/v1/select?selector=fused"]  # fmt: skip
 ODD_PATHS = [f"/{CANARY}", "//v1/bank", "/v1/../v1/bank", "/%2e%2e/%00", "*", "http://evil.example/", "",
-             "/?%zz", "/v1/select/" + "x" * 9000, "/\xff", "/v1/bank#x", "/v1/explain?draft=9e9"]  # fmt: skip
+             "/?%zz", "/v1/select/" + "x" * 9000, "/\xff", "/v1/bank#x", "/v1/explain?draft=9e9",
+             f"/v1/select?selector={CANARY}", "/v1/rerank?model=%00"]  # fmt: skip
 HOSTS = ["localhost", "127.0.0.1:1", "[::1]", "[::1]:80"]
 ODD_HOSTS = ["evil.example", "[::1]evil", "localhost@evil.example", "", "a, b", "localhost/x", "[::1", "\xff"]
 LENGTHS = ["-1", "+2", "0x10", "1e3", "٣", "9" * 40, "2, 2", "2, 3", "", "00000002"]
@@ -79,7 +84,7 @@ def received(connection):
 
 def body_of(chance):
     """Return a body, good or bad."""
-    good = json.dumps(chance.choice([GOOD, queries()[0]])).encode()
+    good = json.dumps(chance.choice([GOOD, RERANK, queries()[0]])).encode()
     kinds = [good, good, b"{}", b"", good[: chance.randrange(len(good))], chance.randbytes(99), b"[" * 99]
     return chance.choice(kinds)
 
@@ -131,7 +136,7 @@ def malformed(chance):
 @pytest.fixture(scope="module")
 def address():
     """Run one service for all bytes."""
-    with service(query_service()) as found:
+    with service(query_service(others=["fused"])) as found:
         yield found
 
 
@@ -184,3 +189,27 @@ def test_the_place_where_a_request_is_cut_does_not_matter(address):
                     connection.sendall(data[start:end])
             back = received(connection)
         assert not back or answers(back, [method]) == whole, (data, cuts, back)
+
+
+def test_a_changed_rerank_request_is_ranked_or_refused(address, caplog):
+    """Whatever JSON a client sends, each draft is ranked once at most, or a sentence without text comes."""
+    caplog.set_level(logging.DEBUG)
+    chance, statuses = seeded("rerank"), set()
+    with http(base_url=address) as client:
+        for _ in range(budget(80, 4000)):
+            body = hostile.changed(chance, RERANK, chance.randrange(1, 4))
+            data = hostile.written(body)
+            data = hostile.damaged(chance, data) if chance.random() < 0.2 else data
+            path = chance.choice(["/v1/rerank", "/v2/rerank"])
+            found = client.post(path, content=data, headers={"content-type": "application/json"})
+            statuses.add(found.status_code)
+            assert found.status_code in KNOWN, data
+            assert found.headers["x-content-type-options"] == "nosniff"
+            if found.status_code != 200:
+                assert CANARY not in found.text + str(found.headers), data
+                continue
+            places = [one["index"] for one in found.json()["results"]]
+            assert len(set(places)) == len(places) <= 64
+            assert all(0 <= one["relevance_score"] <= 1 for one in found.json()["results"])
+    assert statuses >= {200, 422}
+    assert CANARY not in "".join(record.getMessage() + str(record.args) for record in caplog.records)

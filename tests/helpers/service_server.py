@@ -90,14 +90,15 @@ def gated(number=1):
     return {"id": number, "prior": f"FINDINGS: {WORD} clear.", "candidates": [f"FINDINGS: {WORD} edema."]}
 
 
-def query_service(encoder=None, *, cached=1000, of=None, selector="transition", **settings):
-    """Return an answerer over the small bank, or another."""
+def query_service(encoder=None, *, cached=1000, of=None, selector="transition", others=(), **settings):
+    """Return a query service over the small bank, or another."""
     known = bank() if of is None else of
     own = HashingEncoder() if encoder is None else encoder
     cache = CachingEncoder(own, cached) if cached else None
     chosen = AnswerSettings(**{"timeout": PATIENCE, **settings})
-    asked = Selector(known, selector, encoder=own if cache is None else cache)
-    return QueryService(known, asked, settings=chosen, cache=cache)
+    names = (selector, *others)
+    selectors = {name: Selector(known, name, encoder=own if cache is None else cache) for name in names}
+    return QueryService(known, selectors, settings=chosen, cache=cache)
 
 
 @contextmanager

@@ -29,7 +29,7 @@ pytest.importorskip("starlette", reason="the service needs tabon[service]")
 pytest.importorskip("uvicorn", reason="the service needs tabon[service]")
 
 from gateway_upstream import TEXT, USAGE, Upstream, gateway, written  # noqa: E402
-from service_server import PATIENCE, bank, queries  # noqa: E402
+from service_server import PATIENCE, bank, queries, query_service  # noqa: E402
 
 PAGE = Path(__file__).parents[2] / "docs/guide/gateway.md"
 ASK = {"model": "up-1", "messages": [{"role": "user", "content": "Write the report."}]}
@@ -312,10 +312,11 @@ def test_the_command_of_the_page_works(running):
     assert len(found["tabon"]["distances"]) == 3
 
 
-def test_the_program_of_the_page_works(running):
+def test_the_programs_of_the_page_work():
     """The Python of docs/guide/gateway.md, run as it stands but for the port, prints the picked draft."""
-    _, address = running
-    [program] = blocks("python")
-    with redirect_stdout(io.StringIO()) as printed:
-        exec(program.replace("http://127.0.0.1:8765", address), {})  # noqa: S102
+    program, names = "\n".join(blocks("python")), {}
+    answers = query_service(others=["consensus:rouge-l-f"])
+    with Upstream() as up, gateway(up, answers=answers) as address, redirect_stdout(io.StringIO()) as printed:
+        exec(program.replace("http://127.0.0.1:8765", address), names)  # noqa: S102
     assert printed.getvalue().startswith("Findings: Clear lungs, draft ")
+    assert names["answer"].tabon["signature"].startswith("selector:consensus:rouge-l-f|")

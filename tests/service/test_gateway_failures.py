@@ -436,6 +436,10 @@ BAD_REQUESTS = {
     "long blank prior": {**ASK, "tabon": {"prior": {"findings": "\u008d" * 20_001}}},
     "many priors": {**ASK, "tabon": {"prior": [CANARY] * 99}},
     "long patient": {**ASK, "tabon": {"patient": CANARY * 99}},
+    "a list as selector": {**ASK, "tabon": {"selector": [CANARY]}},
+    "long selector": {**ASK, "tabon": {"selector": CANARY * 99}},
+    "two selectors": {**ASK, "model": f"m@tabon-{CANARY}", "tabon": {"selector": f"{CANARY}2"}},
+    "a mark without a model": {**ASK, "model": f"@tabon-{CANARY}"},
     "infinite": '{"model": "m", "messages": [{"role": "user"}], "temperature": 1e999}',
     "NaN": '{"model": "m", "messages": [{"role": "user"}], "temperature": NaN}',
     "deep": '{"a":' * 100_000,
@@ -495,7 +499,7 @@ def test_an_error_inside_says_nothing_of_the_text(caplog):
     """An error that nobody foresaw is 500, or an event; its message stays inside."""
     answers = query_service()
 
-    async def broken(_):
+    async def broken(*_, **__):
         raise KeyError(CANARY)
 
     answers.select = broken
@@ -510,11 +514,11 @@ def test_a_full_queue_does_not_lose_the_drafts():
     answers = query_service()
     select, left = answers.select, [2]
 
-    async def busy(query):
+    async def busy(query, **named):
         left[0] -= 1
         if left[0] >= 0:
             raise ServiceError(NO_ROOM, "too many requests are waiting", "try again later", retry_after=0)
-        return await select(query)
+        return await select(query, **named)
 
     answers.select = busy
     with Upstream() as up, gateway(up, answers=answers) as address:

@@ -11,7 +11,7 @@ from tabon.generation.prompts import as_data, fill, get_prompt
 from tabon.method.selection import Selection
 from tabon.service.gateway import GatewaySettings, gateway_settings
 from tabon.service.gateway.chat_request import asked_of, known_marks, prior_in
-from tabon.service.gateway.completions import chunks, ranking
+from tabon.service.gateway.completions import chunks
 from tabon.service.gateway.draft_set import DraftSet
 from tabon.service.gateway.replies import (
     Draft,
@@ -24,7 +24,7 @@ from tabon.service.gateway.replies import (
     total_usage,
 )
 from tabon.service.gateway.upstream import refused
-from tabon.service.parsing import Limits
+from tabon.service.parsing import Limits, ranking
 from tabon.text.reports import Report, parse_report
 
 SETTINGS = GatewaySettings(upstream="http://127.0.0.1:1/v1")

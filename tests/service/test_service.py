@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from threading import Event
 
@@ -19,11 +20,11 @@ from tabon import Selector
 from tabon.cli.serve import serve_command
 from tabon.encoders.hashing import HashingEncoder
 from tabon.encoders.sentence_store import LONGEST, CachingEncoder
-from tabon.errors import ServiceError
+from tabon.errors import BadInputError, ServiceError
 from tabon.explanation.explanation import explain
 from tabon.search.index_files import IndexFiles
 from tabon.selectors.setup import SelectionSettings, answer
-from tabon.service import AnswerSettings, query_service_of
+from tabon.service import AnswerSettings, allowed_settings, query_service_of
 from tabon.service.batcher import Batcher, BatchSettings
 from tabon.service.metrics import Metrics
 from tabon.service.parsing import NOTICE
@@ -50,9 +51,14 @@ from service_server import (  # noqa: E402
 )
 
 HERE = Path(__file__).parents[1] / "helpers"
-GATEWAY_COUNTS = ("drafts", "drafts_failed", "drafts_stopped", "upstream_calls", "upstream_failures")
+COUNTS = ("requests", "queue_refused", "selections", "abstentions", "missing_priors")
+GATEWAY_COUNTS = ("drafts", "drafts_failed", "drafts_stopped", "tokens")
+UPSTREAM_COUNTS = ("calls", "failures")
 GAUGES = ("requests_running", "queue_length", "ready", "cached_sentences", "cache_hits", "cache_misses")
-HISTOGRAMS = ("request_seconds", "batch_size", "batch_seconds", "queue_seconds")
+HISTOGRAMS = (
+    *("request_seconds", "batch_size", "batch_seconds", "queue_seconds", "margin"),
+    "gateway_upstream_seconds",
+)
 
 
 def library(record):
@@ -75,12 +81,108 @@ def test_each_service_counts_for_itself():
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     kinds = dict(line.split()[2:] for line in answer.text.splitlines() if line.startswith("# TYPE"))
     assert kinds == {
-        **dict.fromkeys(("tabon_requests_total", "tabon_queue_refused_total"), "counter"),
+        **dict.fromkeys((f"tabon_{name}_total" for name in COUNTS), "counter"),
         **dict.fromkeys((f"tabon_gateway_{name}_total" for name in GATEWAY_COUNTS), "counter"),
+        **dict.fromkeys((f"tabon_gateway_upstream_{name}_total" for name in UPSTREAM_COUNTS), "counter"),
         **dict.fromkeys((f"tabon_{name}" for name in GAUGES), "gauge"),
         **dict.fromkeys((f"tabon_{name}" for name in HISTOGRAMS), "histogram"),
     }
     assert "_created" not in answer.text
+    helps = dict(line.split(maxsplit=3)[2:] for line in answer.text.splitlines() if line.startswith("# HELP"))
+    assert kinds.keys() == {name for name, words in helps.items() if words.endswith(".")}
+
+
+def test_answers_are_counted():
+    """Picks, margins, abstentions and missing priors are counted by selector and reason; probes are not."""
+    good, orphan = queries()[0], {**queries()[0], "prior": None}
+    with service(query_service(others=["fused"])) as address, http(base_url=address) as client:
+        for record, selector in ((good, None), (good, "fused"), (orphan, None), (orphan, "fused")):
+            params = {} if selector is None else {"selector": selector}
+            assert client.post("/v1/select", params=params, json=record).status_code == 200
+        counted = {
+            'tabon_selections_total{selector="transition"}': 2,
+            'tabon_selections_total{selector="fused"}': 2,
+            'tabon_abstentions_total{reason="empty-prior"}': 1,
+            'tabon_abstentions_total{reason="no-drafts"}': 0,
+            'tabon_margin_count{selector="transition"}': 1,
+            'tabon_margin_count{selector="fused"}': 2,
+            "tabon_missing_priors_total": 2,
+        }
+        assert {name: metric(address, name) for name in counted} == counted
+
+
+def test_a_request_may_name_a_selector_that_is_allowed():
+    """?selector= gives the bytes of that selector; aliases count, and others are refused without a call."""
+    encoder = HashingEncoder()
+    names = ["transition", "fused", "consensus:chamfer"]
+    others = {name: Selector(bank(), name, encoder=encoder) for name in names}
+    answers = query_service(others=names[1:])
+    with service(answers) as address, http(base_url=address) as client:
+        assert client.get("/v1/bank").json()["selectors"] == names
+        for record, (name, selector) in product(queries()[:4], others.items()):
+            found = client.post("/v1/select", params={"selector": name}, json=record)
+            assert found.content == answer(selector, [query_from_record(record)]).selections.strip()
+            shown = client.post("/v1/explain", params={"selector": name}, json=record)
+            assert shown.text == json.dumps(explain(selector, query_from_record(record)).as_record())
+        same = client.post("/v1/select", params={"selector": "mbr:chamfer"}, json=queries()[0])
+        assert same.json()["signature"].startswith("selector:consensus:chamfer|")
+        for name in ("random:1", "fused:/etc/passwd", "", "<script>"):
+            for route in ("/v1/select", "/v1/explain"):
+                found = client.post(route, params={"selector": name}, json=queries()[0])
+                assert found.status_code == 422
+                error = found.json()["error"]
+                assert error["message"] == "the request asks for a selector that this service does not allow"
+                assert error["hint"].startswith("ask for transition or fused or consensus:chamfer, or start")
+                assert not name or name not in found.text
+
+
+def test_mixed_selectors_in_one_batch_are_each_their_own():
+    """Requests that wait together but name different selectors get what each would get alone."""
+    encoder = GatedEncoder()
+    with service(query_service(encoder, others=["fused"])) as address, ThreadPoolExecutor(6) as pool:
+        encoder.gate.clear()
+        held = pool.submit(post, f"{address}/v1/select", json=gated())
+        until(lambda: metric(address, "tabon_requests_running") == 2, "one is worked on")
+        asked = [
+            pool.submit(post, f"{address}/v1/select?selector={name}", json=record)
+            for record in queries()[:2]
+            for name in ("transition", "fused")
+        ]
+        until(lambda: metric(address, "tabon_queue_length") == 4, "four wait")
+        batches = metric(address, "tabon_batch_size_count")
+        encoder.gate.set()
+        found = [one.result().content for one in asked]
+        assert held.result().status_code == 200
+        assert metric(address, "tabon_batch_size_count") == batches + 1
+    wanted = [Selector(bank(), name, encoder=HashingEncoder()) for name in ("transition", "fused")]
+    assert found == [
+        answer(selector, [query_from_record(record)]).selections.strip()
+        for record, selector in product(queries()[:2], wanted)
+    ]
+
+
+def test_a_service_may_require_priors():
+    """With require_prior a query without a prior is refused in one sentence; with one it is answered."""
+    with service(query_service(require_prior=True)) as address, http(base_url=address) as client:
+        assert client.post("/v1/select", json=queries()[0]).status_code == 200
+        for prior in (None, "", [], {"findings": "", "impression": ""}):
+            for route in ("/v1/select", "/v1/explain"):
+                found = client.post(route, json={**queries()[0], "prior": prior})
+                assert found.status_code == 422
+                assert "has no prior report" in found.json()["error"]["message"]
+        assert client.get("/readyz").status_code == 200
+
+
+def test_selectors_that_cannot_be_allowed():
+    """Abstention holds for one selector: with it no other may be named; the own one may be said again."""
+    calibrated = SelectionSettings(encoder="hashing", abstain=0.1)
+    with pytest.raises(BadInputError, match="hold for one selector"):
+        allowed_settings(calibrated, ["fused"])
+    assert allowed_settings(calibrated, ["paper"]) == {}
+    shared = SelectionSettings(distance="cost-ot", zero="neutral", history=0.5, allow_bank_patients=True)
+    assert allowed_settings(shared, ["mbr", "consensus", "paper"]) == {
+        "consensus": SelectionSettings(selector="consensus", history=0.5, allow_bank_patients=True)
+    }
 
 
 def test_select_gives_the_bytes_of_the_library():
@@ -199,26 +301,37 @@ def test_a_request_that_takes_too_long_is_given_up():
 def test_readiness_is_the_golden_answer():
     """/readyz is 200 while the golden query gives its first record, else 503 with a reason."""
     encoder = GatedEncoder()
-    answers = query_service(encoder)
-    with service(answers) as address:
+    with service(query_service(encoder, check_seconds=0.01)) as address:
         assert get(f"{address}/readyz").json() == {"status": "ready"}
         assert metric(address, "tabon_ready") == 1
         encoder.turned = True
-        answers._seen = (answers._seen[0], 0.0)
-        found = get(f"{address}/readyz")
-        assert found.status_code == 503
-        assert "otherwise than at start" in found.json()["error"]["message"]
+        until(lambda: get(f"{address}/readyz").status_code == 503, "the change is noticed")
+        assert "otherwise than at start" in get(f"{address}/readyz").json()["error"]["message"]
+        assert metric(address, "tabon_ready") == 0
         assert get(f"{address}/healthz").json() == {"status": "ok"}
+        encoder.turned = False
+        until(lambda: get(f"{address}/readyz").status_code == 200, "it is ready again")
+
+
+def test_a_probe_costs_nothing():
+    """However often /readyz is asked, nothing is queued and nothing is embedded."""
+    encoder = GatedEncoder()
+    with service(query_service(encoder)) as address, http(base_url=address) as client:
+        batches, calls = metric(address, "tabon_batch_size_count"), encoder.calls
+        encoder.gate.clear()
+        encoder.poison = "pleural"  # of the golden query: a probe that asked would see it
+        assert {client.get("/readyz").status_code for _ in range(100)} == {200}
+        assert (metric(address, "tabon_batch_size_count"), encoder.calls) == (batches, calls)
 
 
 def test_a_service_that_cannot_answer_is_not_ready():
     """An encoder that fails at start leaves a service that runs, says 503 without text, and recovers."""
     encoder = GatedEncoder()
     encoder.poison = "pleural"
-    with service(query_service(encoder)) as address:
+    with service(query_service(encoder, check_seconds=0.01)) as address:
         found = get(f"{address}/readyz")
         assert found.status_code == 503
-        assert found.json()["error"]["message"] == "the query could not be answered"
+        assert "pleural" not in found.text
         encoder.poison = None
         until(lambda: get(f"{address}/readyz").status_code == 200, "it is ready")
 

@@ -511,7 +511,7 @@ def test_an_error_inside_says_nothing_of_the_text(caplog):
     """An error that nobody foresaw is 500; its message, which may hold text, stays inside."""
     answers = query_service()
 
-    async def broken(_):
+    async def broken(*_, **__):
         raise KeyError(CANARY)
 
     answers.select = broken

@@ -15,6 +15,7 @@ from tabon.cli.shared_options import (
     FILE,
     POSITIVE,
     SECONDS,
+    SELECTOR,
     ConfiguredCommand,
     OneOf,
     abstain_option,
@@ -36,6 +37,7 @@ from tabon.service import (
     Limits,
     RouteModule,
     ServeSettings,
+    allowed_settings,
     listening,
     query_service_of,
     serve,
@@ -136,6 +138,14 @@ def _bank_text(*, no_bank_text: bool) -> bool:
 )
 @bank_option
 @method_options
+@click.option(
+    "--allow-selector",
+    "allowed_selectors",
+    type=SELECTOR,
+    multiple=True,
+    help="One more selector that a request may name; none of the options of the paper's method hold for it.",
+)
+@click.option("--require-prior", is_flag=True, help="Refuse requests without a prior report.")
 @abstain_option
 @calibration_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind; others need a token.")
@@ -245,10 +255,11 @@ def serve_command(  # noqa: PLR0913  # each is made of options
     gateway: GatewaySettings | None,
     page: PageOptions,
     settings: SelectionSettings,
+    allowed_selectors: tuple[str, ...],
     answers: AnswerSettings,
     log_format: str,
 ) -> None:
-    """Answer queries over HTTP on this machine: /v1/select, /v1/explain, /v1/bank.
+    """Answer queries over HTTP on this machine: /v1/select, /v1/explain, /v1/rerank, /v1/bank.
 
     --queries adds a page that shows studies, --upstream a best-of-N gateway
     for OpenAI clients, which chooses by fused unless the options name a method.
@@ -266,13 +277,14 @@ def serve_command(  # noqa: PLR0913  # each is made of options
         _refuse(("images", "title", "score"), "belongs to the page; give --queries too")
     if gateway is not None and not _names_method(settings):
         settings = replace(settings, selector=GATEWAY_SELECTOR)
+    others = allowed_settings(settings, allowed_selectors)
     with _speaking(FORMATS[log_format]), listening(where) as sockets:
         log.info(NOTICE)
         if gateway is not None:
             log.info("the gateway chooses by %s; --selector names another", settings.selector)
         log.info("listening on %s; who asks waits until all is loaded", address_of(sockets))
         loaded = TransitionBank.load(bank, in_memory=True)
-        query_service = query_service_of(loaded, settings, answers)
+        query_service = query_service_of(loaded, settings, answers, others)
         route_modules: list[RouteModule] = []
         if queries is not None:
             route_modules.append(explorer_module(open_studies(queries, loaded, settings, page, log.info)))

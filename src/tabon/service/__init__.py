@@ -8,7 +8,7 @@ Routes hold no arithmetic: an answer is the record that `tabon select` would wri
 from tabon.service.app import RouteModule, guarded_app, make_app
 from tabon.service.guard import GuardSettings, RequestGuard, read_token
 from tabon.service.parsing import NOTICE, Limits
-from tabon.service.query_service import AnswerSettings, QueryService, query_service_of
+from tabon.service.query_service import AnswerSettings, QueryService, allowed_settings, query_service_of
 from tabon.service.server import ServeSettings, listening, serve
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "RequestGuard",
     "RouteModule",
     "ServeSettings",
+    "allowed_settings",
     "guarded_app",
     "listening",
     "make_app",

@@ -18,8 +18,16 @@ from tabon.errors import ServiceError
 from tabon.explanation.explanation import NEIGHBOURS
 from tabon.service.guard import App, GuardSettings, RequestGuard
 from tabon.service.metrics import CONTENT_TYPE
-from tabon.service.parsing import NOTICE, explanation_body, query_from_body, selection_body, whole_number
+from tabon.service.parsing import (
+    NOTICE,
+    choice_headers,
+    explanation_body,
+    query_from_body,
+    selection_body,
+    whole_number,
+)
 from tabon.service.query_service import ExplainOptions, QueryService
+from tabon.service.rerank import MODEL, rerank_body, rerank_request
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -96,19 +104,29 @@ def query_module(query_service: QueryService) -> RouteModule:
     @asynccontextmanager
     async def running() -> AsyncIterator[None]:
         await asyncio.to_thread(query_service.start)
-        yield
-        await asyncio.to_thread(query_service.close)  # it finishes what waits
+        checking = asyncio.create_task(query_service.keep_checking())
+        try:
+            yield
+        finally:
+            checking.cancel()
+            await asyncio.to_thread(query_service.close)  # it finishes what waits
 
     routes, limits = QueryRoutes(query_service), query_service.settings.limits
     contract = read_contract("tabon.service")
     schemas = contract["components"]["schemas"]
     schemas["Text"]["maxLength"] = schemas["Section"]["maxLength"] = limits.text
     schemas["Priors"]["maxItems"] = limits.priors
-    schemas["Drafts"]["maxItems"] = schemas["DraftNumber"]["exclusiveMaximum"] = limits.drafts
+    for drafts in (schemas["Drafts"], schemas["Documents"]):
+        drafts["maxItems"] = limits.drafts
+    schemas["DraftNumber"]["exclusiveMaximum"] = limits.drafts
+    names = query_service.selectors
+    schemas["SelectorName"]["enum"] = names
+    schemas["RerankModel"]["enum"] = [None, MODEL, *(f"{MODEL}-{name}" for name in names)]
     return RouteModule(
         routes=[
             Route("/v1/select", routes.select, methods=["POST"]),
             Route("/v1/explain", routes.explain, methods=["POST"]),
+            *(Route(f"/{version}/rerank", routes.rerank, methods=["POST"]) for version in ("v1", "v2")),
             Route("/v1/bank", routes.bank),
             Route("/healthz", routes.healthz),
             Route("/readyz", routes.readyz),
@@ -129,7 +147,7 @@ class QueryRoutes:
     async def select(self, request: "Request") -> "Response":
         """Pick one draft: the record that `tabon select` writes."""
         query = await asyncio.to_thread(query_from_body, await request.body(), self._limits)
-        found = await self._query_service.select(query)
+        found = await self._query_service.select(query, request.query_params.get("selector"))
         return answer(await asyncio.to_thread(selection_body, query, found))
 
     async def explain(self, request: "Request") -> "Response":
@@ -141,8 +159,16 @@ class QueryRoutes:
             whole_number(neighbours, "neighbours", MOST_NEIGHBOURS),
         )
         query = await asyncio.to_thread(query_from_body, await request.body(), self._limits)
-        found = await self._query_service.explain(query, options)
+        found = await self._query_service.explain(query, options, given.get("selector"))
         return answer(await asyncio.to_thread(explanation_body, found))
+
+    async def rerank(self, request: "Request") -> "Response":
+        """Order drafts by how plausible their change from the prior is."""
+        asked = await asyncio.to_thread(rerank_request, await request.body(), self._limits)
+        name = self._query_service.named(asked.selector)
+        found = await self._query_service.select(asked.query, name)
+        body = await asyncio.to_thread(rerank_body, asked, found, f"{MODEL}-{name}")
+        return answer(body, headers=choice_headers(asked.query, found))
 
     async def bank(self, _: "Request") -> "Response":
         """Say what the bank is made of: counts and its fingerprint, no text."""
@@ -153,8 +179,8 @@ class QueryRoutes:
         return answer('{"status": "ok"}')
 
     async def readyz(self, _: "Request") -> "Response":
-        """Say whether the golden query is still answered as at start."""
-        found = await self._query_service.ready()
+        """Say whether the golden query was still answered as at start when it was last asked."""
+        found = self._query_service.readiness
         if not found.ready:
             raise ServiceError(503, found.reason, "restart the service if this lasts", retry_after=1)
         return answer('{"status": "ready"}')

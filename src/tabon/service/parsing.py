@@ -108,6 +108,38 @@ def explanation_body(explanation: Explanation) -> bytes:
     return json.dumps(explanation.as_record()).encode()
 
 
+def choice_record(selection: Selection) -> dict[str, Any]:
+    """Return what both the reranker and the gateway say of a pick."""
+    return {
+        "selected": selection.selected,
+        "margin": selection.margin,
+        "tied": selection.tied,
+        "abstained": selection.abstained,
+        "p": selection.p,
+        "signature": selection.signature,
+        "notice": NOTICE,
+    }
+
+
+def choice_headers(query: Query, selection: Selection | None = None) -> dict[str, str]:
+    """Return what a client that reads no field of ours can see: no prior, nothing picked."""
+    prior = {"X-Tabon-Prior": "none"} if query.prior.is_empty else {}
+    abstained = None if selection is None else selection.abstained
+    return prior | ({} if abstained is None else {"X-Tabon-Abstained": abstained})
+
+
+def ranking(selection: Selection, came: Iterable[int]) -> tuple[int, ...]:
+    """Return the places from best to worst, the pick first; as they came if nothing was picked.
+
+    >>> ranking(Selection(selected=2, total_distances=(0.3, 0.2, 0.1)), [0, 1, 2])
+    (2, 1, 0)
+    """
+    if selection.selected is None:
+        return tuple(came)
+    best, distances = selection.selected, selection.total_distances
+    return tuple(sorted(came, key=lambda place: (place != best, distances[place], place)))
+
+
 def whole_number(text: str, name: str, most: float = inf) -> int:
     """Read a parameter of a request: a whole number from 0 on; of a very long one the beginning.
 

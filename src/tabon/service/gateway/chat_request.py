@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from tabon.errors import GatewayError, ServiceError
 from tabon.generation.prompts import PROMPTS, get_prompt
+from tabon.selectors.scorer import full_name
 from tabon.service.gateway.replies import text_of
 from tabon.service.gateway.settings import GatewaySettings
 from tabon.service.parsing import SHORT, Limits, bounded_query, load_of, object_from_body
@@ -17,7 +18,8 @@ from tabon.text.records import Query
 from tabon.text.reports import Report, parse_report
 
 OWN: Final = frozenset({"tabon", "n", "stream", "stream_options"})  # not forwarded as they stand
-FIELDS: Final = frozenset({"prior", "patient", "drafts"})  # of the request's `tabon`
+FIELDS: Final = frozenset({"prior", "patient", "drafts", "selector"})  # of the request's `tabon`
+MARK: Final = "@tabon"  # behind a model's name, and then -SELECTOR or nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,8 @@ class ChatRequest:
     """One request for a completion."""
 
     body: Mapping[str, Any]  # for the upstream, less what the gateway says itself
-    model: str
+    model: str  # as the upstream knows it
+    selector: str | None  # None: the service's own
     choices: int  # that the client wants back
     drafts: int
     stream: bool
@@ -45,12 +48,14 @@ def asked_of(body: bytes, limits: Limits, settings: GatewaySettings) -> ChatRequ
     drafts = _number(own.get("drafts"), "tabon.drafts", min(settings.drafts, most), most)
     stream = _switch(record.get("stream"), "stream")
     _check_prompt(record)
+    model, selector = model_and_selector(record["model"], own.get("selector"))
     options = record.get("stream_options")
     if options is not None and not isinstance(options, dict):
         raise bad_request("'stream_options' is not an object; change it", "stream_options")
     return ChatRequest(
-        body={key: value for key, value in record.items() if key not in OWN},
-        model=record["model"],
+        body={**{key: value for key, value in record.items() if key not in OWN}, "model": model},
+        model=model,
+        selector=selector,
         choices=choices,
         drafts=max(choices, drafts),
         stream=stream,
@@ -68,7 +73,7 @@ def _own_field(record: Mapping[str, Any]) -> Mapping[str, Any]:
         raise bad_request("'tabon' is not an object; see docs/guide/gateway.md", "tabon")
     if not own.keys() <= FIELDS:
         raise bad_request(
-            "'tabon' has a key that is not known; it may hold prior, patient and drafts", "tabon"
+            f"'tabon' has a key that is not known; it may hold {', '.join(sorted(FIELDS))}", "tabon"
         )
     return own
 
@@ -100,6 +105,27 @@ def _check_prompt(record: Mapping[str, Any]) -> None:
         raise bad_request("'messages' holds what is no message; each has a role", "messages")
     if not isinstance(model, str) or not 0 < len(model) <= SHORT:
         raise bad_request(f"'model' is not a name of 1 to {SHORT} characters; see GET /v1/models", "model")
+
+
+def model_and_selector(model: str, selector: Any = None) -> tuple[str, str | None]:  # noqa: ANN401
+    """Take `@tabon` or `@tabon-SELECTOR` off a model's name; `selector` is what `tabon.selector` says.
+
+    >>> model_and_selector("up-1@tabon-consensus:rouge-l-f"), model_and_selector("up-1@tabon")
+    (('up-1', 'consensus:rouge-l-f'), ('up-1', None))
+    >>> model_and_selector("up@q4"), model_and_selector("up@tabon2", "fused")
+    (('up@q4', None), ('up@tabon2', 'fused'))
+    """
+    if selector is not None and (not isinstance(selector, str) or not 0 < len(selector) <= SHORT):
+        raise bad_request("'tabon.selector' is not the name of a selector; leave it out", "tabon.selector")
+    name, mark, rest = model.rpartition(MARK)
+    if not mark or rest[:1] not in {"", "-"}:
+        return model, selector
+    if not name or rest == "-":
+        raise bad_request(f"'model' is not MODEL{MARK} or MODEL{MARK}-SELECTOR; see GET /v1/models", "model")
+    named = rest[1:] or None
+    if named is not None and selector is not None and full_name(named) != full_name(selector):
+        raise bad_request("'model' and 'tabon.selector' name two selectors; leave one out", "tabon.selector")
+    return name, named or selector
 
 
 def _query(record: Mapping[str, Any], own: Mapping[str, Any], limits: Limits) -> Query:

@@ -14,10 +14,10 @@ from uuid import uuid4
 from tabon._internal.retry import Backoff, retry
 from tabon.errors import GatewayError, ServiceError
 from tabon.method.selection import Note, Selection
-from tabon.service.gateway.chat_request import ChatRequest
+from tabon.service.gateway.chat_request import MARK, ChatRequest
 from tabon.service.gateway.draft_set import DraftSet, Pruner, Select
 from tabon.service.gateway.replies import Draft, total_usage
-from tabon.service.parsing import NOTICE, Limits, bounded_query, load_of
+from tabon.service.parsing import Limits, bounded_query, choice_record, load_of, ranking
 from tabon.text.records import Query
 from tabon.text.reports import Report
 
@@ -33,6 +33,7 @@ class Chosen:
     """Places of drafts from best to worst, and the extension field."""
 
     order: tuple[int, ...]
+    selection: Selection
     extension: Mapping[str, Any]
 
 
@@ -60,34 +61,18 @@ async def choose(
     ]
     return Chosen(
         order,
+        selection,
         {
-            "selected": selection.selected,
+            **choice_record(selection),
             "returned": list(order[: asked.choices]),
             "drafts": asked.drafts,
             "distances": distances,
-            "margin": selection.margin,
-            "tied": selection.tied,
-            "abstained": selection.abstained,
-            "p": selection.p,
             "flags": _flags(selection.flags, draft_set, too_long),
             "stopped": sorted(draft_set.stopped),
             "failed": {str(place): error.status for place, error in sorted(draft_set.errors.items())},
             "signature": selection.signature + rule,
-            "notice": NOTICE,
         },
     )
-
-
-def ranking(selection: Selection, came: Iterable[int]) -> tuple[int, ...]:
-    """Return the places from best to worst, the pick first; as they came if nothing was picked.
-
-    >>> ranking(Selection(selected=2, total_distances=(0.3, 0.2, 0.1)), [0, 1, 2])
-    (2, 1, 0)
-    """
-    if selection.selected is None:
-        return tuple(came)
-    best, distances = selection.selected, selection.total_distances
-    return tuple(sorted(came, key=lambda place: (place != best, distances[place], place)))
 
 
 def _query(asked: Query, drafts: Iterable[Draft | None], limits: Limits) -> tuple[Query, list[int]]:
@@ -207,6 +192,16 @@ def _deltas(draft: Draft) -> Iterator[tuple[dict[str, Any], Any]]:
         ]
     if others:
         yield others, None
+
+
+def models_body(found: Mapping[str, Any], selectors: Iterable[str]) -> bytes:
+    """Write the upstream's models; each once more for each selector that its name may ask for."""
+    models = found.get("data")
+    if not isinstance(models, list):
+        return json.dumps(found).encode()
+    named = [one for one in models if isinstance(one, dict) and isinstance(one.get("id"), str)]
+    more = [{**one, "id": f"{one['id']}{MARK}-{selector}"} for selector in selectors for one in named]
+    return json.dumps({**found, "data": [*models, *more]}).encode()
 
 
 def as_gateway_error(error: ServiceError) -> GatewayError:

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tabon._internal.extras import require
@@ -19,10 +20,13 @@ from tabon.service.gateway.completions import (
     chunks,
     completion,
     event,
+    models_body,
 )
 from tabon.service.gateway.draft_set import PATH, DraftSet, Gatherer, Pruner, cancelled
+from tabon.service.gateway.replies import total_usage
 from tabon.service.gateway.settings import GatewaySettings
 from tabon.service.gateway.upstream import Call, Upstream
+from tabon.service.parsing import choice_headers
 from tabon.service.query_service import QueryService
 
 if TYPE_CHECKING:
@@ -45,7 +49,9 @@ def gateway_module(query_service: QueryService, settings: GatewaySettings) -> Ro
     gateway = Gateway(query_service, settings)
     contract = read_contract("tabon.service.gateway")
     most = min(settings.most_drafts, query_service.settings.limits.drafts)
-    contract["components"]["schemas"]["DraftCount"]["maximum"] = most
+    schemas = contract["components"]["schemas"]
+    schemas["DraftCount"]["maximum"] = most
+    schemas["AskedSelector"]["enum"] = [None, *query_service.selectors]
     return RouteModule(
         routes=[
             Route("/v1/chat/completions", gateway.chat, methods=["POST"]),
@@ -82,17 +88,23 @@ class Gateway:
             asked = await asyncio.to_thread(
                 asked_of, body, self._query_service.settings.limits, self._settings
             )
+            self._query_service.named(asked.selector)  # here no draft is paid for yet
+            self._query_service.check_prior(asked.query)
+            if asked.query.prior.is_empty:
+                log.warning("a request has no prior report: a pick is made without one, or none is made")
             work = until_gone(request, self._found(asked, authorization))
             if asked.stream:
-                return await self._streamed(work)
-            return answer(completion(*await work))
+                return await self._streamed(work, choice_headers(asked.query))
+            found = await work
+            return answer(completion(*found), headers=choice_headers(asked.query, found[-1].selection))
         except ServiceError as error:
             raise as_gateway_error(error) from None
 
     async def models(self, request: "Request") -> "Response":
-        """Pass on what the upstream says of its models."""
+        """Pass on what the upstream says of its models, each with the selectors that may be named."""
         call = self._call("models", request.headers.get("authorization"))
-        return answer(await until_gone(request, self._upstream.models(call)))
+        found = await until_gone(request, self._upstream.models(call))
+        return answer(await asyncio.to_thread(models_body, found, self._query_service.selectors[1:]))
 
     def _call(self, path: str, authorization: str | None, *, stream: bool = False) -> Call:
         """Return the frame of all calls for one request: they share its deadline."""
@@ -103,23 +115,26 @@ class Gateway:
         """Gather drafts and choose; refuse the request where there are too many already."""
         if self._requests >= self._settings.requests:
             raise GatewayError(503, "too many requests wait for drafts; try again later", retry_after=1)
-        select, limits = self._query_service.select, self._query_service.settings.limits
+        service, limits = self._query_service, self._query_service.settings.limits
+        compare = partial(service.compare, selector=asked.selector)
+        select = partial(service.select, selector=asked.selector)
         prune = self._settings.prune and asked.drafts > asked.choices and not asked.query.prior.is_empty
         rule = Halving(self._settings.prune_points, keep=asked.choices)
         self._requests += 1
         try:
-            pruner = Pruner(asked.query, asked.drafts, select, rule) if prune else None
+            pruner = Pruner(asked.query, asked.drafts, compare, rule) if prune else None
             call = self._call(PATH, authorization, stream=asked.stream or prune)
             draft_set = await self._gatherer.gather(asked, call, pruner)
-            metrics = self._query_service.metrics
+            metrics = service.metrics
             metrics.drafts.inc(len(draft_set.drafts))
             metrics.drafts_failed.inc(len(draft_set.errors))
             metrics.drafts_stopped.inc(len(draft_set.stopped))
+            metrics.count_tokens(total_usage(draft_set.usages))
             return asked, draft_set, await choose(select, limits, asked, draft_set, pruner)
         finally:
             self._requests -= 1
 
-    async def _streamed(self, work: Coroutine[Any, Any, Found]) -> "Response":
+    async def _streamed(self, work: Coroutine[Any, Any, Found], headers: Mapping[str, str]) -> "Response":
         """Begin a stream when there is something to send, or when the client has waited for a while.
 
         A failure before that has its own status.
@@ -136,7 +151,9 @@ class Gateway:
         except BaseException:
             task.cancel()
             raise
-        return StreamingResponse(self._events(task), headers=STREAM_HEADERS, media_type="text/event-stream")
+        return StreamingResponse(
+            self._events(task), headers={**STREAM_HEADERS, **headers}, media_type="text/event-stream"
+        )
 
     async def _events(self, task: "asyncio.Task[Found]") -> AsyncIterator[bytes]:
         """Yield the stream: comments while there is nothing, then the chunks or an error."""

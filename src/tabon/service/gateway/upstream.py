@@ -167,13 +167,13 @@ class Upstream:
             lambda attempt: self._once(call, on_text if attempt == 1 else None), backoff, again
         )
 
-    async def models(self, call: Call) -> bytes:
+    async def models(self, call: Call) -> Mapping[str, Any]:
         """Return what the upstream says of its models."""
         async with self._answer(call) as response:
             found = read_json(await _bounded(response, MODELS_BYTES))
         if not isinstance(found, dict):
             raise malformed()
-        return _written(found)
+        return found
 
     async def _once(self, call: Call, on_text: OnText | None) -> Reply:
         """Make one call; what came of a stream that breaks is kept if a draft is whole."""
@@ -202,13 +202,14 @@ class Upstream:
         self._metrics.upstream_calls.inc()
         try:
             async with asyncio.timeout_at(call.deadline), self._room:
-                response = await self._sent(call)
-                try:
-                    await self._check(response, call)
-                    yield response
-                finally:
-                    with suppress(httpx.HTTPError):
-                        await response.aclose()
+                with self._metrics.upstream_seconds.time():
+                    response = await self._sent(call)
+                    try:
+                        await self._check(response, call)
+                        yield response
+                    finally:
+                        with suppress(httpx.HTTPError):
+                            await response.aclose()
         except TimeoutError:
             raise no_time() from None
         except httpx.HTTPError as error:
