@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PINS := pyproject.toml constraints.txt $(wildcard locks/*.txt) tools/install.sh
 WORKERS ?= 2
-.PHONY: help setup demo test test-all check fix docs site bench mutants sbom licences dist image clean
+.PHONY: help setup demo test test-light test-all check fix docs site bench mutants sbom licences dist image clean
 
 help:  ## list the words this Makefile knows
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,6 +25,10 @@ demo: .venv-light/ready  ## build a bank from a simulated cohort, select, show a
 
 test: setup  ## run the tests
 	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+test-light: .venv-light/ready  ## run the tests of text and method in .venv-light, with PYTHON=... of any version
+	.venv-light/bin/python -m pip install --quiet -c constraints.txt pytest pytest-randomly hypothesis pandas polars
+	.venv-light/bin/python -m pytest -q tests/text tests/method
 
 test-all: setup  ## run the tests, the heavy ones whole
 	TABON_HEAVY=1 $(BIN)/python -m pytest -q -n $(WORKERS)
