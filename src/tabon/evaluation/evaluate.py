@@ -20,7 +20,7 @@ from tabon.evaluation.inputs import NOTHING, Case, Cases, Picks
 from tabon.evaluation.outside_scores import OutsideScore
 from tabon.evaluation.pairs import adjusted_pairs, compare_pairs
 from tabon.evaluation.results import MEAN_RUN, Cell, PairedDifference, Results, Run, Subgroup
-from tabon.evaluation.statistics import benjamini_hochberg, holm
+from tabon.evaluation.statistics import adjusted, benjamini_hochberg
 from tabon.evaluation.subgroups import adjusted_subgroups, compare_subgroups, grouping
 from tabon.metrics.protocol import MeasurementStore, Metric
 
@@ -223,11 +223,6 @@ def _run(run: RunInput) -> Run:
 
 def _adjusted(cells: Sequence[Cell], headline: Sequence[str], *, main: str) -> list[Cell]:
     """Adjust p: Holm within the headline family, Benjamini-Hochberg over the grid."""
-    tested = [row for row, cell in enumerate(cells) if cell.p is not None]
-    family = [row for row in tested if cells[row].run == main and cells[row].score in headline]
-    adjusted = list(cells)
-    for rows, name, adjust in ((family, "holm", holm), (tested, "bh", benjamini_hochberg)):
-        values = adjust(np.array([cells[row].p for row in rows], dtype=np.float64))
-        for row, value in zip(rows, values.tolist(), strict=True):
-            adjusted[row] = replace(adjusted[row], **{name: value})
-    return adjusted
+    family = adjusted([cell.p if cell.run == main and cell.score in headline else None for cell in cells])
+    grid = adjusted([cell.p for cell in cells], benjamini_hochberg)
+    return [replace(cell, holm=one, bh=other) for cell, one, other in zip(cells, family, grid, strict=True)]

@@ -8,7 +8,7 @@ import numpy as np
 
 from tabon.evaluation.compare import Chance, RunTable, mean_worth, swapped_differences, worth
 from tabon.evaluation.results import PairedDifference
-from tabon.evaluation.statistics import holm, randomisation_p
+from tabon.evaluation.statistics import adjusted, randomisation_p
 
 
 def compare_pairs(
@@ -45,7 +45,5 @@ def compare_pairs(
 
 def adjusted_pairs(pairs: Sequence[PairedDifference]) -> tuple[PairedDifference, ...]:
     """Adjust p over all of these pairs (Holm); one that is not defined is not counted."""
-    tested = [row for row, pair in enumerate(pairs) if pair.p is not None]
-    values = holm(np.array([pairs[row].p for row in tested], dtype=np.float64)).tolist()
-    by_row = dict(zip(tested, values, strict=True))
-    return tuple(replace(pair, holm=by_row.get(row)) for row, pair in enumerate(pairs))
+    values = adjusted([pair.p for pair in pairs])
+    return tuple(replace(pair, holm=value) for pair, value in zip(pairs, values, strict=True))

@@ -4,7 +4,7 @@ A patient's studies are resampled and swapped together, as a matrix product of (
 weights with (patients, columns) sums (docs/decisions/evaluation-statistics.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,6 +136,16 @@ def benjamini_hochberg(p: Array) -> Array:
     stepped = p[order] * len(p) / np.arange(1, len(p) + 1)
     falling = np.minimum.accumulate(stepped[::-1])[::-1]
     return _back(np.minimum(falling, 1.0), order)
+
+
+def adjusted(p: Sequence[float | None], adjust: Callable[[Array], Array] = holm) -> list[float | None]:
+    """Adjust those that are defined; None stays None and is not counted.
+
+    >>> adjusted([0.01, None, 0.04])
+    [0.02, None, 0.04]
+    """
+    values = iter(adjust(np.array([each for each in p if each is not None], dtype=np.float64)).tolist())
+    return [None if each is None else next(values) for each in p]
 
 
 def _back(adjusted: Array, order: NDArray[np.intp]) -> Array:

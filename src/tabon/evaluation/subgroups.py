@@ -19,7 +19,7 @@ from tabon.errors import BadInputError
 from tabon.evaluation.compare import Chance, Estimate, RunTable, mean_worth, worth
 from tabon.evaluation.inputs import Case
 from tabon.evaluation.results import RANDOM, Subgroup
-from tabon.evaluation.statistics import holm
+from tabon.evaluation.statistics import adjusted
 from tabon.text.observations import NO_FINDING, NOT_A_FINDING, OBSERVATIONS, label_text
 from tabon.text.reports import Report
 
@@ -146,10 +146,9 @@ def _welch_p(values: Array, spread: Array, patients: Array) -> float:
 
 def adjusted_subgroups(subgroups: Sequence[Subgroup]) -> tuple[Subgroup, ...]:
     """Adjust the interactions' p over all of them (Holm); each counts once, however many groups it has."""
-    tests = {_test(each): each.p for each in subgroups if each.p is not None}
-    values = holm(np.array(list(tests.values()), dtype=np.float64)).tolist()
-    adjusted = dict(zip(tests, values, strict=True))
-    return tuple(replace(each, holm=adjusted.get(_test(each))) for each in subgroups)
+    tests = {_test(each): each.p for each in subgroups}
+    values = dict(zip(tests, adjusted(list(tests.values())), strict=True))
+    return tuple(replace(each, holm=values[_test(each)]) for each in subgroups)
 
 
 def _test(each: Subgroup) -> tuple[str, ...]:

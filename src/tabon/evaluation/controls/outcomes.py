@@ -18,7 +18,7 @@ from tabon.evaluation.compare import Chance, Estimate, Indices, RunTable, Worth,
 from tabon.evaluation.controls.conditions import RIGHT, LeftOut, Row
 from tabon.evaluation.draft_scores import Measured, measured_parts
 from tabon.evaluation.results import ORACLE, RANDOM, Cell, Number
-from tabon.evaluation.statistics import holm
+from tabon.evaluation.statistics import adjusted
 from tabon.metrics import Metric
 
 SIMILAR_LENGTH = 0.15  # how far a draft's words may differ, as a share of the pick's
@@ -123,10 +123,8 @@ class _Compared:
 
 def adjusted_outcomes(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Adjust p over all rows (Holm); one that is not defined is not counted."""
-    tested = [row for row, outcome in enumerate(outcomes) if outcome.p is not None]
-    values = holm(np.array([outcomes[row].p for row in tested], dtype=np.float64)).tolist()
-    by_row = dict(zip(tested, values, strict=True))
-    return [replace(outcome, holm=by_row.get(row)) for row, outcome in enumerate(outcomes)]
+    values = adjusted([outcome.p for outcome in outcomes])
+    return [replace(outcome, holm=value) for outcome, value in zip(outcomes, values, strict=True)]
 
 
 def _on_its_own(row: Row, right: Row, measured: Measured, chance: Chance) -> _Compared | LeftOut:
