@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -119,6 +120,15 @@ def test_items_are_numbered_as_published(name):
     assert all(set(item.facts) <= known for item in checklist.items)
     assert all(item.facts or item.author for item in checklist.items)
     assert "doi:" in checklist.source
+
+
+@pytest.mark.parametrize("name", CHECKLISTS)
+def test_the_guide_counts_the_items(name):
+    """How many items there are, and how many files alone answer, is what the templates have."""
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "reporting.md").read_text(encoding="utf-8")
+    items = read_checklist(name).items
+    alone = sum(not item.author for item in items)
+    assert re.search(rf"^\| `{name}` \| .* \| {len(items)} \| {alone} \|$", guide, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", CHECKLISTS)
