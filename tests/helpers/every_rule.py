@@ -17,7 +17,7 @@ def every_rule() -> Iterator[None]:
         for name in ("_MAY_STRESS", "_MAY_RUN_ON", "_MAY_COUNT", "_MAY_NAME"):
             patch.setattr(sentences, name, always)
         patch.setattr(sentences, "_is_plain", lambda _: False)
-        patch.setattr(sentences, "_opens_with_a_word", lambda _: False)
+        patch.setattr(sentences, "begins_with_a_word", lambda _: False)
         sentences.split_sentences.cache_clear()
         yield
     sentences.split_sentences.cache_clear()

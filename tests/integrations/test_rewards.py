@@ -138,6 +138,20 @@ def test_a_reward_is_the_same_in_any_company(rows):
     assert rewards == [ALONE[row] for row in rows]
 
 
+def test_a_completion_that_comes_twice_is_read_once():
+    """Equal completions of a prompt have equal rewards, for the work of one."""
+    read, asked = [], flat(QUERIES[:2])
+    twice = {name: [*values, *values] for name, values in asked.items()}
+    reward = TransitionReward(BANK, read=lambda text: read.append(text) or text)
+    assert reward(**twice) == 2 * REWARD(**asked)
+    batch, batches = reward.selector.batch, []
+    reward.selector.batch = lambda queries: batches.append(batch(queries)) or batches[-1]
+    reward(**twice)
+    assert len(batches[0].drafts) == len(
+        set(zip(map(str, asked["prior"]), asked["completions"], strict=True))
+    )
+
+
 @pytest.mark.heavy
 def test_a_reward_with_the_real_encoder_is_the_same_in_any_company():
     """MiniLM's rows depend on their sentence alone, and so do the rewards."""
@@ -177,6 +191,15 @@ def test_a_batch_is_one_embedding_pass_and_one_search_a_section(monkeypatch):
     assert len(TransitionReward(BANK, encoder=encoder)(**flat(QUERIES))) == 60
     assert encoder.calls == 1
     assert len(searched) == 2
+
+
+@pytest.mark.parametrize(("cache", "calls"), [(50_000, 1), (0, 2)])
+def test_what_a_step_has_embedded_the_next_one_knows(cache, calls):
+    """Sentences of earlier steps are remembered, unless that is switched off; the rewards are the same."""
+    encoder = CountingEncoder()
+    reward = TransitionReward(BANK, encoder=encoder, cache=cache)
+    assert [reward(**flat(QUERIES)) for _ in range(2)] == [REWARD(**flat(QUERIES))] * 2
+    assert encoder.calls == calls
 
 
 def test_rewards_lie_between_0_and_1_and_higher_is_nearer_to_the_bank():

@@ -229,6 +229,27 @@ def test_blocks_share_the_cores(monkeypatch, threads, blocks, most, alone):
     assert blas.limits == ([] if alone else [1])
 
 
+@pytest.mark.parametrize(
+    ("multiplications", "limits"),
+    [
+        (1 << 10, []),
+        (module.SHARED_OUT + 1, [1]),
+        (module.SMALL_PRODUCT - 1, [1]),
+        (module.SMALL_PRODUCT, []),
+    ],
+)
+def test_a_small_product_is_made_on_one_thread(monkeypatch, multiplications, limits):
+    """One that BLAS would share out, though it takes milliseconds; unless a search has set the limit."""
+    blas = Blas(4)
+    monkeypatch.setattr(module, "blas", lambda: blas)
+    with module._one_thread(multiplications):
+        assert blas.limits == limits
+        with module._one_thread(multiplications):
+            assert blas.limits == limits
+    with module._ALONE, module._one_thread(multiplications):
+        assert blas.limits == limits
+
+
 def test_no_more_blocks_at_once_than_cores_or_allowed(monkeypatch):
     """Three blocks with two threads, or two workers allowed: two at once, never three."""
     for threads, most in ((2, 9), (9, 2)):

@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tabon.errors import BadInputError, UnknownNameError
+from tabon.text import reports
 from tabon.text.reports import (
     PARSER,
     SECTIONS,
@@ -136,6 +137,35 @@ def test_raw_reports(text, findings, impression, other):
 def test_false_headers(header, text):
     """A header's word in running text, or another word with a colon, does not cut it."""
     assert parse_report(header + text) == Report(findings=text)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        *("addendum", "assessment", "attestation", "chest x-ray findings", "clinical history", "comparison"),
+        *("critical results", "cxr findings", "date of exam", "detailed findings", "diagnostic impression"),
+        *("disclaimer", "electronically signed by", "exam", "final impression", "follow-up recommendations"),
+        *("history", "imaging findings", "indication", "key findings", "notifications", "observations"),
+        *("opinion", "overall impression", "patient history", "prior study", "procedure", "reason for exam"),
+        *("radiographic findings", "recommendations", "study", "summary", "technique", "time of exam"),
+        *("type of study", "views", "wet read", "x-ray findings", "xray findings"),
+    ],
+)
+def test_a_header_is_found_in_any_case(header):
+    """Large letters, small ones or both, in text of ASCII and in other text."""
+    for written in (header.upper(), header.capitalize(), header):
+        for body in ("Clear lungs.", "Herz normal gro\u00df."):
+            assert [piece.header for piece in pieces(f"{body}\n\n{written}: {body}")] == ["", f"{written}:"]
+
+
+@settings(deadline=None)
+@given(headed)
+def test_the_quick_search_for_headers_finds_what_the_slow_one_finds(text):
+    """ASCII text is searched in small letters; the pieces are those of the search in any case."""
+    found = list(pieces(text))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reports, "_SMALL_PHRASE", reports._PHRASE)
+        assert list(pieces(text)) == found
 
 
 def test_the_table_is_large_enough():

@@ -8,13 +8,14 @@ holds no report gets the worst reward. A data set that does not fit is an error.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tabon.encoders import Encoder, SentenceEncoder
-from tabon.encoders.sentence_store import SentenceStore
+from tabon.encoders.sentence_store import CachingEncoder, SentenceStore
 from tabon.errors import BadInputError
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import DistanceName
@@ -22,10 +23,13 @@ from tabon.method.nearest import Aggregate, ZeroPolicy
 from tabon.method.selection import WORST
 from tabon.method.sentence_sets import Ids
 from tabon.selectors import Selector
+from tabon.selectors.selector import bank_encoder
+from tabon.selectors.transition import Transition
 from tabon.text.records import Query, is_too_long
 from tabon.text.reports import SECTIONS, Report, Section, parse_report, report_from_record
 from tabon.text.sentences import split_sentences
 
+REMEMBERED = 50_000  # sentences; 77 MB with rows of 384 numbers
 PATIENT = "patient"  # looked at where the data set has it
 Reader = Callable[[object], str]
 Rewards = list[float | None]
@@ -85,18 +89,22 @@ class _Columns:
         priors = [()] * count if self.prior is None else column(columns, self.prior, count)
         known = self.patient in columns or self.patient != PATIENT  # a name that was given must be there
         patients = column(columns, self.patient, count) if known else [None] * count
-        rows = []
+        rows, read = [], cache(_draft)  # a group often holds a completion twice
         for row, (prior, completion, patient) in enumerate(zip(priors, completions, patients, strict=True)):
             cells = prior if isinstance(prior, list | tuple) else () if prior is None else (prior,)
             try:
                 reports = tuple(map(_report, cells))
             except BadInputError as error:
                 raise BadInputError(f"row {row} of the column {self.prior!r}: {error}") from None
-            draft = parse_report(self.read(completion))
-            kept = Report() if is_too_long(draft) else draft  # one that never came to its end
             known_as = None if patient is None else str(patient)  # 7 and "7" are the same
-            rows.append(_Asked(reports, kept, known_as))
+            rows.append(_Asked(reports, read(self.read(completion)), known_as))
         return rows
+
+
+def _draft(text: str) -> Report:
+    """Read a completion; one that never came to its end holds no report."""
+    draft = parse_report(text)
+    return Report() if is_too_long(draft) else draft
 
 
 def column(columns: Mapping[str, object], name: str, count: int) -> Sequence[object]:
@@ -166,6 +174,7 @@ class TransitionReward(_Reward):
         patient: str = PATIENT,
         encoder: str | Path | SentenceEncoder | Encoder | None = None,
         store: SentenceStore | None = None,
+        cache: int = REMEMBERED,
         allow_bank_patients: bool = False,
         read: Reader = completion_text,
         name: str = "transition_reward",
@@ -183,19 +192,17 @@ class TransitionReward(_Reward):
             patient: the column with the patient, where the data set has one.
             encoder: the one that built the bank; found by name where it is left out.
             store: embeddings on disk.
+            cache: sentences whose embeddings are kept in memory from step to step.
             allow_bank_patients: score completions of patients who are in the bank.
             read: what takes the report out of a completion.
             name: what the trainer calls the reward in its logs.
         """
-        selector = Selector(
-            _opened(bank),
-            distance=distance,
-            aggregate=aggregate,
-            num_neighbours=num_neighbours,
-            zero=zero,
-            encoder=encoder,
-            store=store,
+        opened = _opened(bank)
+        self._scorer = Transition(
+            opened, distance=distance, aggregate=aggregate, num_neighbours=num_neighbours, zero=zero
         )
+        embedded = CachingEncoder(bank_encoder(opened, encoder), cache)
+        selector = Selector(opened, self._scorer, encoder=embedded, store=store)
         super().__init__(selector, _Columns(prior, patient, read), name)
         self._allow_bank_patients = allow_bank_patients
 
@@ -224,20 +231,22 @@ class TransitionReward(_Reward):
         totals, sections = np.zeros(len(drafts)), np.zeros(len(drafts), dtype=np.int64)
         if not drafts:
             return DraftDistances(totals, sections)
-        rows: dict[Report, list[int]] = {}  # of each distinct prior
-        for row, prior in enumerate(priors):
-            rows.setdefault(prior, []).append(row)
-        order = np.concatenate([np.asarray(group, dtype=np.int64) for group in rows.values()])
+        pairs = list(zip(priors, drafts, strict=True))
+        groups: dict[Report, dict[Report, None]] = {}  # the distinct drafts of each distinct prior
+        for prior, draft in pairs:
+            groups.setdefault(prior, {})[draft] = None
         batch = self.selector.batch(
             [
-                Query(id=str(number), prior=prior, candidates=tuple(drafts[row] for row in group))
-                for number, (prior, group) in enumerate(rows.items())
+                Query(id=str(number), prior=prior, candidates=tuple(group))
+                for number, (prior, group) in enumerate(groups.items())
             ]
         )
+        place = {pair: row for row, pair in enumerate((p, d) for p, group in groups.items() for d in group)}
+        order = np.array([place[pair] for pair in pairs])
         for section in self._counted():
-            has_prior, found = batch.has_prior(section), self.selector.scorer.score(batch, section).distances
-            sections[order] += has_prior
-            totals[order] += np.where(np.isnan(found), np.where(has_prior, WORST, 0.0), found)  # eq. 8-10
+            has_prior, found = batch.has_prior(section), self._scorer.distances(batch, section)
+            sections += has_prior[order]
+            totals += np.where(np.isnan(found), np.where(has_prior, WORST, 0.0), found)[order]  # eq. 8-10
         return DraftDistances(totals, sections)
 
     def _counted(self) -> list[Section]:
@@ -262,6 +271,7 @@ class GroupReward(_Reward):
         group: str | None = None,
         encoder: str | Path | SentenceEncoder | Encoder | None = None,
         store: SentenceStore | None = None,
+        cache: int = REMEMBERED,
         allow_bank_patients: bool = False,
         read: Reader = completion_text,
         name: str | None = None,
@@ -273,8 +283,10 @@ class GroupReward(_Reward):
         by default those of equal prompts, needed if prompts hold images. For the others see
         `TransitionReward`.
         """
+        opened = _opened(bank)
+        embedded = CachingEncoder(bank_encoder(opened, encoder), cache)
         chooser = Selector(
-            _opened(bank), selector, encoder=encoder, store=store, allow_bank_patients=allow_bank_patients
+            opened, selector, encoder=embedded, store=store, allow_bank_patients=allow_bank_patients
         )
         super().__init__(
             chooser, _Columns(prior, patient, read), f"{selector}_reward" if name is None else name

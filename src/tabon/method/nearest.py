@@ -13,8 +13,9 @@ If a transition is zero the cosine of eq. 9 is 0/0, and a named policy decides:
 
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import Literal, Protocol
@@ -24,12 +25,14 @@ from numpy.typing import NDArray
 
 from tabon.encoders.protocol import Matrix
 from tabon.errors import BadInputError
+from tabon.method.distances import SHARED_OUT
 from tabon.method.sentence_sets import Ids
 from tabon.method.transitions import Transitions, blas, blas_threads
 
 QUERY_BLOCK = 256
 FOLD = 32  # columns in a group
 PAIRS_AT_ONCE = 2048
+SMALL_PRODUCT = 1 << 28  # multiplications: some milliseconds of one core
 CLOSE = 1.0 - 1e-5  # two rows of a smaller cosine are not equal
 _ALONE = (
     Lock()
@@ -126,7 +129,8 @@ class ExactIndex:
 
     def _candidates(self, queries: Matrix, k: int) -> tuple[Ids, Ids]:
         """Return (query, column) of all that can be among the k nearest, by query."""
-        similarity = queries @ self._distinct.T
+        with _one_thread(len(queries) * self._distinct.size):
+            similarity = queries @ self._distinct.T
         similarity[:, self._count :] = ABSENT
         slack = np.float32(rounding_slack(self._distinct.shape[1]))
         folded = similarity.reshape(len(similarity), FOLD, self._groups)
@@ -173,6 +177,19 @@ def _each(work: Callable[[int], None], starts: range, most: int) -> None:
         return
     with _ALONE, blas().limit(limits=1), ThreadPoolExecutor(workers) as pool:
         deque(pool.map(work, starts), maxlen=0)
+
+
+@contextmanager
+def _one_thread(multiplications: int) -> Iterator[None]:
+    """Keep a small product on one thread: on a busy machine, waiting for a second one takes far longer."""
+    if not SHARED_OUT < multiplications < SMALL_PRODUCT or not _ALONE.acquire(blocking=False):
+        yield
+        return
+    try:
+        with blas().limit(limits=1):
+            yield
+    finally:
+        _ALONE.release()
 
 
 def pair_distances(queries: Matrix, rows: Matrix, query: Ids, row: Ids) -> NDArray[np.float64]:

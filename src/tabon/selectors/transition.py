@@ -21,6 +21,7 @@ from tabon.method.nearest import (
     ZERO_POLICIES,
     Aggregate,
     ExactIndex,
+    Neighbours,
     SectionBank,
     ZeroPolicy,
     aggregate_distances,
@@ -71,13 +72,10 @@ class Nearest:
 
     def scores(self, section: SectionBank, batch: Batch, rows: Ids, moves: Transitions) -> Scores:
         """Return the aggregated distance and the neighbours of these drafts."""
-        distances = np.full(len(batch.drafts), np.nan)
+        distances, found = self.nearest(section, batch, rows, moves)
         nearest: list[tuple[Neighbour, ...]] = [()] * len(batch.drafts)
-        k = min(self.num_neighbours, len(section))
-        unchanged = frozenset(rows[moves.zero].tolist()) if k else frozenset()
-        if k and len(rows):
-            found = bank_neighbours(moves, section, k, self.zero)
-            distances[rows] = aggregate_distances(found.distances, self.aggregate)
+        unchanged = frozenset(rows[moves.zero].tolist()) if len(section) else frozenset()
+        if found is not None:
             for draft, near, far in zip(
                 rows.tolist(), found.rows.tolist(), found.distances.tolist(), strict=True
             ):
@@ -91,8 +89,20 @@ class Nearest:
             nearest=tuple(nearest),
             worst=WORST,
             unchanged=unchanged,
-            bank_is_empty=k == 0,
+            bank_is_empty=len(section) == 0,
         )
+
+    def nearest(
+        self, section: SectionBank, batch: Batch, rows: Ids, moves: Transitions
+    ) -> tuple[Distances, Neighbours | None]:
+        """Return the distance of every draft, NaN but for these, and their neighbours, if there are any."""
+        distances = np.full(len(batch.drafts), np.nan)
+        k = min(self.num_neighbours, len(section))
+        if not (k and len(rows)):
+            return distances, None
+        found = bank_neighbours(moves, section, k, self.zero)
+        distances[rows] = aggregate_distances(found.distances, self.aggregate)
+        return distances, found
 
 
 @dataclass(frozen=True)
@@ -121,9 +131,17 @@ class Transition(Nearest):
 
     def score(self, batch: Batch, section: Section) -> Scores:
         """Return each draft's bank distance (eq. 8-10)."""
+        return self.scores(*self._asked(batch, section))
+
+    def distances(self, batch: Batch, section: Section) -> Distances:
+        """Return the distances of `score` alone: making each draft's neighbours into records takes longer."""
+        return self.nearest(*self._asked(batch, section))[0]
+
+    def _asked(self, batch: Batch, section: Section) -> tuple[SectionBank, Batch, Ids, Transitions]:
+        """Return the bank, and the drafts that can be compared, with their transitions."""
         rows = batch.comparable(section)
         moves = batch.transitions(section, rows, self.distance)
-        return self.scores(self.bank.section(section, self.distance), batch, rows, moves)
+        return self.bank.section(section, self.distance), batch, rows, moves
 
 
 def load(bank: TransitionBank, variant: str) -> Transition:

@@ -203,7 +203,7 @@ def _excess(text: str) -> str | None:
     """Say what a section has too much of, and how much is allowed."""
     if len(text) > MAX_CHARACTERS:
         return f"{len(text):,} characters, more than {MAX_CHARACTERS:,}"
-    if most_sentences(text) <= MAX_SENTENCES:  # most texts need no splitting here
+    if len(text) <= MAX_SENTENCES or most_sentences(text) <= MAX_SENTENCES:  # no need to split it
         return None
     sentences = len(split_sentences(text))
     return f"{sentences:,} sentences, more than {MAX_SENTENCES:,}" if sentences > MAX_SENTENCES else None

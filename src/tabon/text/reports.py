@@ -32,10 +32,21 @@ def is_placeholder(text: str) -> bool:
     >>> [is_placeholder(text) for text in ("--", "None.", "XXXX", "No.", "Normal.")]
     [True, True, True, False, False]
     """
-    words = _DEIDENTIFIED.sub("", text)
-    if not any(character.isalnum() for character in words):
-        return True
+    if not begins_with_a_word(text.lstrip()):
+        words = _DEIDENTIFIED.sub("", text)
+        if not any(character.isalnum() for character in words):
+            return True
     return _NOTHING.fullmatch(text.strip(" \t\r\n.()[]<>*_\"'")) is not None
+
+
+def begins_with_a_word(text: str) -> bool:
+    """Whether a text's first character is a letter or digit that no de-identification token begins with.
+
+    >>> begins_with_a_word("Clear lungs."), begins_with_a_word("XXXX"), begins_with_a_word("- Clear lungs.")
+    (True, False, False)
+    """
+    first = text[:1]
+    return first.isalnum() and first not in "Xx"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -133,12 +144,12 @@ def _spelled(phrases: str) -> str:
     return r"(?:[ \t]{1,3}and[ \t]{1,3}|[ \t]{0,3}[&/+][ \t]{0,3})".join(groups)
 
 
-_PHRASE = re.compile(
-    r"(?<![^\W_])(?:"
-    + "|".join(f"(?P<{name}>{_spelled(_PHRASES[name])})" for name in _NAMES)
-    + r")(?![^\W_])",
-    re.IGNORECASE,
+_SPELLED = "|".join(f"(?P<{name}>{_spelled(_PHRASES[name])})" for name in _NAMES)
+_PHRASE = re.compile(rf"(?<![^\W_])(?:{_SPELLED})(?![^\W_])", re.IGNORECASE)
+_BEGINNINGS = (  # of all phrases: most words have none of them
+    r"a[dst]|c[hlorx]|d[aei]|e[lx]|f[io]|hi|i[mn]|ke|no|o[bpv]|p[ar]|r[ae]|s[tu]|t[eiy]|vi|we|x[-r]"
 )
+_SMALL_PHRASE = re.compile(rf"(?<![^\W_])(?={_BEGINNINGS})(?:{_SPELLED})(?![^\W_])")  # four times as fast
 _BOLD = r"(?:\*{1,3}|__(?!_))"
 _DASH = r"[-\u2013\u2014]"
 _ENDING = re.compile(
@@ -196,7 +207,7 @@ def _is_wrapped(text: str, line: int) -> bool:
 
 def _heads_a_line(text: str, phrase: re.Match[str], ending: str, line: int) -> bool:
     """Whether a phrase at the beginning of a line is a header."""
-    words = phrase[0]
+    words = text[phrase.start() : phrase.end()]
     if ending in {"colon", "note"}:
         return words[0].isupper() or not _is_wrapped(text, line)
     if ending == "bare":
@@ -219,10 +230,10 @@ def _heads_inline(text: str, phrase: re.Match[str], start: int) -> bool:
         return False
     if not words or words[-1][-1] in _SENTENCE_END:
         return not (words and phrase["other"] and _LIST_NUMBER.fullmatch(words[-1]))
-    word = words[-1].strip("(,-")
-    if phrase[0].isupper() and not word.isupper():
+    word, spelled = words[-1].strip("(,-"), text[phrase.start() : phrase.end()]
+    if spelled.isupper() and not word.isupper():
         return True
-    loud = phrase[0].isupper() or (phrase[0][0].isupper() and not phrase["other"])
+    loud = spelled.isupper() or (spelled[0].isupper() and not phrase["other"])
     return loud and _QUALIFIER.fullmatch(word) is None
 
 
@@ -237,7 +248,7 @@ def _header(text: str, phrase: re.Match[str]) -> _Header | None:
         heads = _heads_a_line(text, phrase, kind, start)
     else:
         start = bold.start() if bold else phrase.start()
-        loud = bold is not None and phrase[0][0].isupper()
+        loud = bold is not None and text[phrase.start()].isupper()
         heads = kind == "colon" and (loud or _heads_inline(text, phrase, start))
     if not heads:
         return None
@@ -267,13 +278,14 @@ def pieces(text: str) -> Iterator[Piece]:
     ('Impression:', 'impression', ' Normal.')
     """
     here = _Header(0, 0, "other")
-    for phrase in _PHRASE.finditer(text):
+    phrases = _SMALL_PHRASE.finditer(text.lower()) if text.isascii() else _PHRASE.finditer(text)
+    for phrase in phrases:
         found = _header(text, phrase)
         if found is None:
             continue
         start = max(found.start, here.end)  # two headers may claim the same decoration
         yield Piece(text[here.start : here.end], here.name, text[here.end : start])
-        here = found._replace(start=start)
+        here = _Header(start, found.end, found.name)
     yield Piece(text[here.start : here.end], here.name, text[here.end :])
 
 

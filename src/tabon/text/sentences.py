@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 import sentencex
 
-from tabon.text.reports import DEIDENTIFIED
+from tabon.text.reports import DEIDENTIFIED, begins_with_a_word
 
 SPLITTER: Final = "tabon-sentences-1+sentencex-" + version("sentencex")
 """Any change in behaviour bumps the first number."""
@@ -304,46 +304,43 @@ def _proposals(text: str, masked: str) -> Iterator[int]:
         start = stop
 
 
-def _ends(text: str) -> Iterator[int]:
-    """Where sentences really end: at a blank, not after an abbreviation or the "?" of "? edema"."""
+def _ends(text: str) -> list[int]:
+    """Where sentences really end."""
     if _is_plain(text):
         masked = _DEIDENTIFIED.sub(_mask_token, text) if _MAY_NAME.search(text) else text
-        yield from (end for end in _proposals(text, masked) if text[end : end + 1] == " ")
-        yield len(text)
-        return
-    for end in _proposals(text, _HIDDEN.sub(_mask, text)):
-        blank = text[end : end + 1].isspace() or not text[end - 1 : end].isascii()
-        before, after = text[max(0, end - _LONGEST_ABBREVIATION) : end], text[end : end + 32]
-        doubt = before.endswith("?") and not before[-2:-1].strip()
-        if blank and not doubt and not _goes_on(before, after.lstrip(" (['\"")):
-            yield end
-    yield len(text)
+        ends = [end for end in _proposals(text, masked) if text[end : end + 1] == " "]
+    else:
+        ends = [end for end in _proposals(text, _HIDDEN.sub(_mask, text)) if _is_end(text, end)]
+    return [*ends, len(text)]
+
+
+def _is_end(text: str, end: int) -> bool:
+    """Whether a sentence ends here: at a blank, not after an abbreviation or the "?" of "? edema"."""
+    blank = text[end : end + 1].isspace() or not text[end - 1 : end].isascii()
+    before, after = text[max(0, end - _LONGEST_ABBREVIATION) : end], text[end : end + 32]
+    doubt = before.endswith("?") and not before[-2:-1].strip()
+    return blank and not doubt and not _goes_on(before, after.lstrip(" (['\""))
 
 
 _DEBRIS = re.compile(r"\A[.!,;:)\s]*\s")
 _DOUBLE_PERIOD = re.compile(r"(?<!\.)\.\.\Z")  # a slip of the keyboard; three are an ellipsis
 
 
-def _sentences(item: str) -> Iterator[str]:
+def _sentences(item: str) -> list[str]:
     """The sentences of one item, without what an earlier one left before them."""
-    start = 0
+    sentences, start = [], 0
     for end in _ends(item):
         sentence = item[start:end].strip()
         start = end
-        opens = _opens_with_a_word(sentence)
-        if not opens:
+        begins = begins_with_a_word(sentence)
+        if not begins:
             bare = _DEBRIS.sub("", sentence)
             sentence = bare[_bullets_end(bare) :]
         if sentence.endswith(".."):
             sentence = _DOUBLE_PERIOD.sub(".", sentence)
-        if opens or any(map(str.isalnum, _DEIDENTIFIED.sub("", sentence))):  # it says something
-            yield sentence
-
-
-def _opens_with_a_word(sentence: str) -> bool:
-    """Whether a sentence begins with neither debris nor a bullet nor a de-identification token."""
-    first = sentence[:1]
-    return first.isalnum() and first not in "Xx"
+        if begins or any(map(str.isalnum, _DEIDENTIFIED.sub("", sentence))):  # it says something
+            sentences.append(sentence)
+    return sentences
 
 
 _MARK = re.compile(r"[^\w\s,\-]|[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -374,9 +371,8 @@ def split_sentences(text: str) -> tuple[str, ...]:
     >>> split_sentences("LUNGS: Clear.No focal\nconsolidation.")
     ('LUNGS: Clear.', 'No focal consolidation.')
     """
-    return tuple(
-        sentence
-        for item in _items(text)
-        for entry in _listed(_with_blanks(item))
-        for sentence in _sentences(entry.strip())
-    )
+    sentences: list[str] = []
+    for item in _items(text):
+        for entry in _listed(_with_blanks(item)):
+            sentences += _sentences(entry.strip())
+    return tuple(sentences)
