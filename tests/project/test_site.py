@@ -190,3 +190,14 @@ def test_pages_fit_their_window(address):
         for name, (size, scheme) in product(LOOKED_AT, ((WIDE, "light"), (PHONE, "dark"))):
             with opened(browser, f"{address}{name}", size=size, color_scheme=scheme) as page:
                 assert sideways(page) == 0, (name, size)
+
+
+def test_a_command_is_copied_without_its_prompt(address):
+    """The button beside a block of commands gives what a shell takes."""
+    allowed = ["clipboard-read", "clipboard-write"]
+    with chromium() as browser, opened(browser, address, permissions=allowed) as page:
+        block = page.locator(".highlight").filter(has_text="$ make demo").first
+        block.hover()
+        block.get_by_title("Copy").click()
+        page.locator(".md-dialog--active").wait_for()
+        assert page.evaluate("() => navigator.clipboard.readText()") == "make demo\nmake test"
