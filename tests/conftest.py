@@ -31,7 +31,7 @@ MAY_BE_MISSING = re.compile(  # data beside the project, Debian's programs, and 
     r"heavy: |the Open-i reports|the paper's (source|encoder)|WordNet is not at"
     r"|is missing: apt-get install|install Debian's chromium"
     r"|only root may|needs a device|there is no /|this machine has a GPU|bfloat16"
-    r"|a decoder for lossless JPEG is installed"
+    r"|a decoder for lossless JPEG is installed|verifiers does not install beside the pins"
 )
 
 

@@ -35,7 +35,10 @@ HEAVY = [
 WITH_TORCH = {
     "tabon.encoders.torch_engine.kernels"
 }  # TorchScript reads it; imported when an encoder is loaded
-MODULES = sorted({module.name for module in pkgutil.walk_packages(tabon.__path__, "tabon.")} - WITH_TORCH)
+FOR_INSPECT = {"tabon.integrations.inspect_ai"}  # decorates; imported by inspect_ai's entry point alone
+MODULES = sorted(
+    {module.name for module in pkgutil.walk_packages(tabon.__path__, "tabon.")} - WITH_TORCH - FOR_INSPECT
+)
 PUBLIC = {
     "Cohort",
     "Evaluation",

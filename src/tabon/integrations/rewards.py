@@ -158,6 +158,11 @@ class _Reward:
         """Return the line that goes under every number this reward gives."""
         return self.selector.signature
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the columns of the data set that are looked at."""
+        return tuple(name for name in (self._columns.prior, self._columns.patient) if name is not None)
+
 
 class TransitionReward(_Reward):
     """How much a completion's change from the prior looks like changes in the bank, in [0, 1]."""
@@ -292,6 +297,11 @@ class GroupReward(_Reward):
             chooser, _Columns(prior, patient, read), f"{selector}_reward" if name is None else name
         )
         self._group = group
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the columns of the data set that are looked at."""
+        return (*super().columns, self._group or "prompts")
 
     def __call__(self, completions: Sequence[object], **columns: object) -> Rewards:
         """Return minus each completion's total distance in its group; None where the selector abstains."""
