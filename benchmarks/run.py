@@ -20,6 +20,7 @@ from explanation import explain_lines
 from fused_pool import fused_lines
 from generation import generation_lines
 from large_bank import large_bank_lines
+from paper_pipeline import paper_pipeline_lines
 from paper_scale import paper_scale_lines
 from report_space import report_space_lines
 from rewards import rewards_lines
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "transitions": transition_lines,
     "top-k": top_k_lines,
     "paper-scale": paper_scale_lines,
+    "paper-pipeline": paper_pipeline_lines,
     "large-bank": large_bank_lines,
     "encoding": encoding_lines,
     "start-up": start_up_lines,
