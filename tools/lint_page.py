@@ -1,4 +1,4 @@
-"""Lint the explorer page's script with oxlint: `python tools/lint_page.py`.
+"""Lint the scripts of the explorer and of reader studies with oxlint: `python tools/lint_page.py`.
 
 The files are linted as the page holds them, joined, because a name of one is used in the others.
 """
@@ -14,6 +14,7 @@ from packages import ROOT
 
 from tabon.service.explorer.export import read_scripts
 from tabon.service.page import SCRIPT_HEAD, joined
+from tabon.service.study.export import read_scripts as read_study_scripts
 
 OXLINT = Path(sys.executable).with_name("oxlint")
 FINDING = re.compile(r"[^:]+:(\d+)(:\d+: .+)")  # file:line:column: message
@@ -42,6 +43,6 @@ def _place(scripts: Mapping[str, str], line: int) -> str:
 
 
 if __name__ == "__main__":
-    found = findings(read_scripts())
+    found = [*findings(read_scripts()), *findings(read_study_scripts())]
     print(*found, sep="\n", end="\n" if found else "")
     sys.exit(bool(found))

@@ -34,6 +34,7 @@ ONE_MEANING = {
     "--model": "the model that writes drafts",
     "--out": "where to write",
     "--prompt": "how drafts are asked for",
+    "--resamples": "how often is resampled",
     "--score": "the score that is looked at",
     "--search": "a search engine or its index",
     "--seed": "draws what is random",
@@ -42,16 +43,19 @@ ONE_MEANING = {
     "--shares": "the shares of the three splits",
     "--store": "where sentence embeddings are kept",
     "--timeout": "seconds to wait",
+    "--title": "stands over a page",
 }
 PARSED = {
+    "collect",
     "controls",
     "demo",
     "doctor",
     "generate",
     "reproduce",
+    "results",
     "serve",
     "simulate",
-}  # models, a network, much time
+}  # models, a network, readers, much time
 
 
 def walk(command, path="tabon"):
@@ -121,7 +125,7 @@ def test_help_has_headings_and_an_example(path):
         assert len(re.findall(rf"^  {', '.join(option.opts)}\b(?!-)", listed, flags=re.MULTILINE)) == 1
 
 
-@pytest.mark.parametrize("words", [(), ("bank",), ("convert",)])
+@pytest.mark.parametrize("words", [(), ("bank",), ("convert",), ("study",)])
 @pytest.mark.parametrize("width", [50, 80, 200])
 def test_no_summary_is_cut(words, width):
     """Lists of commands hold whole sentences on narrow terminals too."""

@@ -15,13 +15,14 @@ LAYERS = [  # from low to high; a folder imports only from lower layers
     {"encoders", "metrics"},
     {"method"},
     {"search", "selectors"},
-    {"explanation", "data", "generation", "evaluation"},
+    {"explanation", "data", "generation", "evaluation", "study"},
     {"reporting"},
     {"service", "integrations", "cli"},
 ]
 SIDEWAYS = {  # inside a layer
     ("_internal", "errors"),
     ("selectors", "search"),
+    ("study", "evaluation"),
     ("cli", "service"),
     ("cli", "integrations"),
 }

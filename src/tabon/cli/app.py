@@ -50,6 +50,7 @@ COMMANDS = MappingProxyType(
         "card": Entry("Evaluate", "card:card", "Print a results card or a reporting checklist."),
         "risk": Entry("Evaluate", "risk:risk", "Print the risk of what is kept when some abstain."),
         "controls": Entry("Evaluate", "evaluate:controls_command", "Change one thing at a time, and score."),
+        "study": Entry("Evaluate", "study:study", "Run a reader study, and say what readers prefer."),
         "reproduce": Entry("Evaluate", "reproduce:reproduce_command", "Run the experiment of a folder."),
     }
 )

@@ -19,6 +19,9 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "--selector", "--condition", "--distance", "--aggregate", "--neighbours", "--zero", "--history",
             "--abstain", "--calibration", "--allow-bank-patients",
         ),
+        "Readers and cases": (
+            "--readers", "--design", "--cases", "--repeat", "--show-reference", "--question", "--tokens",
+        ),
         "Drafts and the model that writes them": (
             "--model", "--prompt", "--num-drafts", "--split", "--temperature", "--top-p",
             "--max-tokens", "--base-url", "--command", "--upstream", "--upstream-key-file", "--pass-key",
@@ -30,7 +33,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "--random-seeds", "--shuffles", "--other-encoder",
         ),
         "What is shown": (
-            "--score", "--show", "--id", "--draft", "--queries", "--title", "--limit", "--changes",
+            "--score", "--show", "--id", "--draft", "--queries", "--study", "--title", "--limit", "--changes",
             "--no-bank-text", "--html", "--format", "--no-notes", "--figures", "--json",
         ),
         "Address and access": ("--host", "--port", "--token-file", "--allow-host", "--log-format"),

@@ -13,13 +13,13 @@ from tabon.cli.explain import PageOptions, open_studies, page_score_option, titl
 from tabon.cli.select import method_options, takes_selection
 from tabon.cli.shared_options import (
     FILE,
+    FOLDER,
     POSITIVE,
     SECONDS,
     SELECTOR,
     ConfiguredCommand,
     OneOf,
     abstain_option,
-    bank_option,
     calibration_option,
     encoder_option,
     images_option,
@@ -46,7 +46,9 @@ from tabon.service.batcher import BatchSettings
 from tabon.service.explorer_routes import explorer_module
 from tabon.service.gateway import GatewaySettings, gateway_module, gateway_settings
 from tabon.service.guard import guard_settings, read_token
-from tabon.service.server import FORMATS, address_of
+from tabon.service.server import FORMATS, address_of, announcing, server_of
+from tabon.service.study.routes import study_app
+from tabon.study.folder import read_study
 
 GATEWAY_OPTIONS = (  # as parameters
     "upstream_key_file",
@@ -58,18 +60,32 @@ GATEWAY_OPTIONS = (  # as parameters
     "prune",
     "prune_points",
 )
+WITH_STUDY = frozenset(("study_folder", "host", "port", "allowed_hosts", "max_body", "log_format", "config"))
 LIMITS, BATCHES, ANSWERS = Limits(), BatchSettings(), AnswerSettings()
 GATEWAY_SELECTOR = "fused"  # ahead in the mean over all kinds of drafts: experiments/openi/KINDS.md
 HEARD = ("tabon.service", "tabon.service.gateway", "uvicorn.error")  # loggers that may speak
 log = logging.getLogger("tabon.service")
 
 
+bank_unless_study_option = click.option(
+    "--bank",
+    type=click.Path(path_type=Path),
+    help="A bank made by `tabon bank build`; needed unless --study is given.",
+)
+
+
 def _where(
-    host: str, port: int, token_file: Path | None, allowed_hosts: tuple[str, ...], max_body: int
+    *,
+    host: str,
+    port: int,
+    token_file: Path | None,
+    allowed_hosts: tuple[str, ...],
+    max_body: int,
+    study_folder: Path | None,
 ) -> ServeSettings:
     """Return where to listen; a public address without a token is refused before the bank is read."""
     token = None if token_file is None else read_token(token_file)
-    guard_settings(host, token=token, allowed=(), body=max_body)
+    guard_settings(host, token=token, allowed=(), body=max_body, has_readers=study_folder is not None)
     return ServeSettings(host=host, port=port, token_file=token_file, allowed_hosts=allowed_hosts)
 
 
@@ -136,7 +152,7 @@ def _bank_text(*, no_bank_text: bool) -> bool:
     cls=ConfiguredCommand,
     example="tabon serve --bank bank.tabon --queries queries.jsonl --selector fused",
 )
-@bank_option
+@bank_unless_study_option
 @method_options
 @click.option(
     "--allow-selector",
@@ -194,6 +210,12 @@ def _bank_text(*, no_bank_text: bool) -> bool:
 @page_score_option
 @title_option
 @click.option(
+    "--study",
+    "study_folder",
+    type=FOLDER,
+    help="Show the reader study of this folder at /, and nothing else; each reader has a token.",
+)
+@click.option(
     "--upstream",
     metavar="URL",
     help="Base URL of an OpenAI-compatible server; adds /v1/chat/completions, which picks the best draft.",
@@ -249,8 +271,9 @@ def _bank_text(*, no_bank_text: bool) -> bool:
 )
 def serve_command(  # noqa: PLR0913  # each is made of options
     *,
-    bank: Path,
+    bank: Path | None,
     queries: IO[bytes] | None,
+    study_folder: Path | None,
     where: ServeSettings,
     gateway: GatewaySettings | None,
     page: PageOptions,
@@ -263,6 +286,7 @@ def serve_command(  # noqa: PLR0913  # each is made of options
 
     --queries adds a page that shows studies, --upstream a best-of-N gateway
     for OpenAI clients, which chooses by fused unless the options name a method.
+    --study shows a reader study instead of all that.
 
     Binds 127.0.0.1 unless --host says otherwise, which needs --token-file.
     The port is taken first; who asks while the bank is loaded waits. The log
@@ -273,6 +297,11 @@ def serve_command(  # noqa: PLR0913  # each is made of options
     or in the file of --config (max-body = 1000000). The command line beats a
     variable, a variable beats the file.
     """
+    if study_folder is not None:
+        _serve_study(study_folder, where, answers.limits.body, FORMATS[log_format])
+        return
+    if bank is None:
+        raise click.UsageError("Missing option '--bank'.")
     if queries is None:
         _refuse(("images", "title", "score"), "belongs to the page; give --queries too")
     if gateway is not None and not _names_method(settings):
@@ -292,6 +321,19 @@ def serve_command(  # noqa: PLR0913  # each is made of options
             route_modules.append(gateway_module(query_service, gateway))
         patience = 0.0 if gateway is None else gateway.timeout
         serve(query_service, where, route_modules, sockets=sockets, patience=patience)
+
+
+def _serve_study(folder: Path, where: ServeSettings, body: int, formatter: logging.Formatter) -> None:
+    """Show a reader study; who could ask a selector too would not be blinded."""
+    context = click.get_current_context()
+    others = {str(option.name) for option in context.command.params} - WITH_STUDY
+    _refuse(others, "does not go with --study, which shows the study and nothing else; leave it out")
+    read_study(folder)  # before the port is taken
+    guard = guard_settings(where.host, token=None, allowed=where.allowed_hosts, body=body, has_readers=True)
+    with _speaking(formatter), listening(where) as sockets:
+        log.info(NOTICE)
+        app = study_app(folder, guard, [announcing(sockets)])
+        server_of(app, where, patience=0.0).run(list(sockets))
 
 
 def _names_method(settings: SelectionSettings) -> bool:

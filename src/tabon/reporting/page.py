@@ -102,24 +102,29 @@ def report_page(
     headlines = int("headline" in there)
     parts = [  # id, heading, finished HTML
         *groups[:headlines],
-        ("figures", "Figures", _pictures_html(pictures)),
+        ("figures", "Figures", pictures_html(pictures)),
         *groups[headlines:],
         ("missing", "Not measured", _missing_html(results, columns)),
         ("settings", "Signatures and settings", _settings_html(results, columns)),
     ]
     versions = results.settings.get("versions")
     version = str(versions.get("tabon", "")) if isinstance(versions, Mapping) else ""
+    return page_of(title, _opening(results, columns), parts, f"Measured with tabon {version}.")
+
+
+def page_of(title: str, opening: str, parts: Sequence[tuple[str, str, str]], footer: str) -> str:
+    """Return a page of parts, each with its id, its heading and finished HTML; so is the opening."""
     return PAGE.substitute(
         policy=escape(POLICY),
         title=escape(title),
         css=files("tabon.reporting").joinpath("page.css").read_text(encoding="utf-8"),
-        opening=_opening(results, columns),
+        opening=opening,
         links="".join(f'<li><a href="#{part}">{escape(heading)}</a></li>' for part, heading, _ in parts),
         parts="\n".join(
             f'<section id="{part}"><h2>{escape(heading)}</h2>\n{html}\n</section>'
             for part, heading, html in parts
         ),
-        footer=f"Measured with tabon {escape(version)}.",
+        footer=escape(footer),
     )
 
 
@@ -177,7 +182,7 @@ def _runs_table(runs: Sequence[Run]) -> str:
     for run in runs:
         counts = [f"{count:,}" for count in (run.studies, run.patients, run.drafts, run.short)]
         rows.append([run.name, run.model, run.prompt, *counts, _spread(list(run.abstained.values()) or [0])])
-    return scroll("Runs", _table(heads, rows))
+    return scroll("Runs", plain_table(heads, rows))
 
 
 def _tally(results: Results, section: str, columns: Mapping[str, str]) -> str:
@@ -213,7 +218,7 @@ def _tables_html(group: str, tables: Sequence[Fragment]) -> str:
     return "\n".join([f'<p class="how">{escape(GROUPS[group][1])}</p>', *shown])
 
 
-def _pictures_html(pictures: Sequence[Picture] | None) -> str:
+def pictures_html(pictures: Sequence[Picture] | None) -> str:
     """Return the pictures; folded neighbours open together."""
     if pictures is None:
         return f"<p>{escape(NO_PICTURES)}</p>"
@@ -249,7 +254,7 @@ def _missing_html(results: Results, columns: Mapping[str, str]) -> str:
     note = f"<p>Cells without a number: {empty:,}; their tables show a dash.</p>" if empty else ""
     if not rows:
         return f"<p>Every score that was asked for is measured.</p>{note}"
-    return scroll("Not measured", _table(("what", "why"), rows, kind="words")) + note
+    return scroll("Not measured", plain_table(("what", "why"), rows, kind="words")) + note
 
 
 def _settings_html(results: Results, columns: Mapping[str, str]) -> str:
@@ -259,10 +264,10 @@ def _settings_html(results: Results, columns: Mapping[str, str]) -> str:
     scores = [(headings.get(score, score), marks[score], line) for score, line in results.scores.items()]
     queries = [(run.name, run.queries) for run in results.runs]
     blocks = {
-        "Scores": _table(("score", "family", "signature"), scores, kind="words"),
-        "Methods": _table(("method", "signature"), list(results.methods.items()), kind="words"),
-        "Settings": _table(("setting", "value"), list(_flat(results.settings)), kind="words"),
-        "Drafts": _table(("run", "sha256 of the queries file"), queries, kind="words"),
+        "Scores": plain_table(("score", "family", "signature"), scores, kind="words"),
+        "Methods": plain_table(("method", "signature"), list(results.methods.items()), kind="words"),
+        "Settings": plain_table(("setting", "value"), list(_flat(results.settings)), kind="words"),
+        "Drafts": plain_table(("run", "sha256 of the queries file"), queries, kind="words"),
     }
     return "\n".join(f"<h3>{name}</h3>\n{scroll(name, table)}" for name, table in blocks.items())
 
@@ -276,7 +281,7 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value, default=str)
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, kind: str = "numbers") -> str:
+def plain_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, kind: str = "numbers") -> str:
     """Return a table of escaped texts."""
     top = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
     lines = "\n".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows)

@@ -9,10 +9,11 @@ import asyncio
 import hmac
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
 from time import monotonic
@@ -35,7 +36,7 @@ OTHER_SITES: Final = frozenset(
     {"cross-site", "same-site"}
 )  # as browsers say; a link to / may come from there
 OPEN_ROUTES: Final = frozenset(  # asked without a token: probes, and a page that holds no data
-    {"/healthz", "/readyz", "/", "/explorer.css", "/explorer.js"}
+    {"/healthz", "/readyz", "/", "/explorer.css", "/explorer.js", "/study.css", "/study.js"}
 )
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
 SECURITY_HEADERS: Final = (
@@ -62,6 +63,9 @@ class GuardSettings:
     """Who may ask, and how much."""
 
     token: bytes | None = field(default=None, repr=False)
+    readers: Mapping[str, str] = field(
+        default_factory=dict, repr=False
+    )  # names by the sha256 of their tokens
     hosts: frozenset[str] = LOOPBACK_NAMES  # names that the Host header may have, lower case
     body: int = 1_000_000  # bytes
     body_seconds: float = 10.0  # for a body to arrive
@@ -69,9 +73,11 @@ class GuardSettings:
     bodies: int = 64_000_000  # bytes of all bodies at the same time
 
 
-def guard_settings(host: str, *, token: bytes | None, allowed: Iterable[str], body: int) -> GuardSettings:
-    """Return the request guard of a bind address; one that others can reach needs a token."""
-    if token is None and not is_loopback(host):
+def guard_settings(
+    host: str, *, token: bytes | None, allowed: Iterable[str], body: int, has_readers: bool = False
+) -> GuardSettings:
+    """Return the request guard of a bind address; one that others can reach needs a token, or readers'."""
+    if token is None and not has_readers and not is_loopback(host):
         raise BadInputError(
             f"{host} can be reached from other machines and no token is set; give --token-file FILE, "
             "or bind 127.0.0.1"
@@ -197,13 +203,15 @@ class RequestGuard:
                 )
 
     def _check_token(self, scope: Scope) -> None:
-        """Refuse a request without the token, if there is one; the comparison takes constant time."""
-        token = self._settings.token
-        if token is None or scope["path"] in OPEN_ROUTES:
+        """Refuse a request without the token, in constant time; note which reader a token is of."""
+        token, readers = self._settings.token, self._settings.readers
+        if (token is None and not readers) or scope["path"] in OPEN_ROUTES:
             return
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         scheme, _, secret = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
-        if not hmac.compare_digest(secret.strip(), token) or scheme.lower() != b"bearer":
+        scope["reader"] = readers.get(sha256(secret.strip()).hexdigest())
+        known = scope["reader"] is not None if token is None else hmac.compare_digest(secret.strip(), token)
+        if not known or scheme.lower() != b"bearer":
             raise ServiceError(401, "the token is missing or wrong", "send Authorization: Bearer TOKEN")
 
     async def _body(self, headers: Iterable[tuple[bytes, bytes]], receive: Receive, seen: _Seen) -> bytes:

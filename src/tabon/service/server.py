@@ -199,16 +199,20 @@ def serve(
     `sockets` are those of `listening`. `patience` is the longest that a request of a route module may
     take, in seconds.
     """
+    modules = [*route_modules, announcing(sockets)]
+    longest = max(query_service.settings.timeout, patience)
+    server_of(guard(query_service, settings, modules), settings, patience=longest).run(list(sockets))
+
+
+def announcing(sockets: Sequence[socket.socket]) -> RouteModule:
+    """Return what says where the service runs, after the modules before it have started."""
 
     @asynccontextmanager
     async def announced() -> AsyncIterator[None]:
-        """Say where, after all modules have started."""
         log.info("running on %s (CTRL+C ends it)", address_of(sockets))
         yield
 
-    modules = [*route_modules, RouteModule(routes=(), running=announced)]
-    longest = max(query_service.settings.timeout, patience)
-    server_of(guard(query_service, settings, modules), settings, patience=longest).run(list(sockets))
+    return RouteModule(routes=(), running=announced)
 
 
 def guard(
