@@ -152,6 +152,7 @@ def place(tmp_path, monkeypatch):
     (tmp_path / "queries.jsonl").write_text(lines)
     (tmp_path / "transitions.jsonl").write_text((tmp_path / "cohort/train/transitions.jsonl").read_text())
     (tmp_path / "drafts.jsonl").write_text('"Findings: Clear."\n"Findings: Fluid."\n')
+    (tmp_path / "answers.json").write_text("{}")
     prior = {"resourceType": "DiagnosticReport", "id": "r1", "status": "final", "code": {"text": "XR"}}
     prior |= {"subject": {"reference": "Patient/p"}, "conclusion": "FINDINGS: Clear."}
     (tmp_path / "prior.json").write_text(json.dumps(prior))
@@ -168,7 +169,7 @@ def place(tmp_path, monkeypatch):
 def test_every_example_works():
     """Each example runs on files of the names that it uses, or is at least read without an error."""
     later = ["tabon select", "tabon convert draft", "tabon evaluate", "tabon table", "tabon card"]
-    first = ["tabon bank build", "tabon import"]
+    first = ["tabon bank build", "tabon import", "tabon study init"]
     last = ["tabon drafts"]  # it writes other queries
     others = [path for path in COMMANDS if path not in (*first, *later, *last)]
     for path in [*first, *later, *others, *last]:

@@ -39,7 +39,9 @@ def picks_of(queries, names=SELECTORS):
     )
 
 
-def write_study(folder, *, cases=20, design="pairwise", of=None, names=SELECTORS, **plan):
+def write_study(  # what a study is made of
+    folder, *, cases=20, design="pairwise", of=None, names=SELECTORS, image_of=lambda _: None, **plan
+):
     """Write a study and return it with the readers' tokens."""
     found = records(cases + 2) if of is None else of
     queries = [query_from_record(record) for record in found]
@@ -53,7 +55,7 @@ def write_study(folder, *, cases=20, design="pairwise", of=None, names=SELECTORS
         **plan,
     }
     picks = picks_of(queries, names) if names else ()
-    return make_study(folder, queries, picks, StudyPlan(**settings), lines=lines)
+    return make_study(folder, queries, picks, StudyPlan(**settings), lines=lines, image_of=image_of)
 
 
 KEYS = count(1)

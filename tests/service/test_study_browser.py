@@ -422,6 +422,31 @@ def test_without_a_network_the_answers_come_back_as_a_file(browser, folder, tmp_
     assert lines(folder) == 5
 
 
+IMAGE_SEEN = "() => document.querySelector('#reports img')?.naturalWidth === 32"
+
+
+def test_the_x_ray_is_shown_served_and_without_a_network(browser, tmp_path, monkeypatch):
+    """`--images` puts the current X-ray beside the prior; the exported page holds it."""
+    image = pytest.importorskip("PIL.Image")
+    monkeypatch.chdir(tmp_path)
+    image.new("L", (32, 24), 90).save(tmp_path / "one.png")
+    lines = [json.dumps({**record, "image": "one.png"}) for record in records(3)]
+    (tmp_path / "queries.jsonl").write_text("\n".join(lines))
+    words = "study init queries.jsonl --design rating --readers ann --cases 2 --images . --out study"
+    made = tabon(*words.split())
+    assert made.exit_code == 0, made.output
+    assert tabon("study", "export", "study", "--reader", "ann", "--html", "ann.html").exit_code == 0
+    with study_service(tmp_path / "study") as address, opened(browser, f"{address}/") as page:
+        enter(page, made.stdout.split()[1])
+        at_case(page, 1)
+        page.wait_for_function(IMAGE_SEEN)
+        assert page.locator("#reports img").get_attribute("alt") == "The current chest X-ray"
+    with opened(browser, (tmp_path / "ann.html").as_uri()) as page:
+        begin(page)
+        at_case(page, 1)
+        page.wait_for_function(IMAGE_SEEN)
+
+
 def test_where_nothing_can_be_kept_the_page_says_so(browser, folder):
     """A browser that forbids storage: answers are sent all the same, and the page warns while one waits."""
     _, tokens = write_study(folder, cases=2, repeat=0)

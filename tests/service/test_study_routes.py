@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -14,8 +15,9 @@ from schema_run import check_all
 from service_server import get, http, post
 from study_cases import SELECTORS, answer_to, body_of, write_study
 from study_server import study_service
+from tabon.errors import BadInputError
 from tabon.service.guard import guard_settings
-from tabon.service.study.routes import study_app, study_module
+from tabon.service.study.routes import study_module
 from tabon.study.answers import AnswerJournal, read_answers
 from tabon.study.design import ErrorMark
 from tabon.study.folder import read_key, read_study
@@ -132,6 +134,20 @@ def test_no_reader_gets_at_the_key_or_at_another(folder, tokens):
     assert [secret for secret in hidden if secret in everything] == []
 
 
+def test_the_image_of_a_case_is_for_its_reader(folder):
+    """It comes with its type under the reading's name; no other reader has it, and its file names nothing."""
+    _, tokens = write_study(folder, cases=3, image_of=lambda query: ("png", query.id.encode()))
+    key = {one.id: one.query for one in read_key(folder, read_study(folder)).readings["ann"]}
+    assert not any("query" in path.name for path in (folder / "images").iterdir())
+    with study_service(folder) as address:
+        for reading, query in key.items():
+            found = get(f"{address}/v1/study/images/{reading}", headers=bearer(tokens["ann"]))
+            assert (found.content, found.headers["content-type"]) == (query.encode(), "image/png")
+            assert (
+                get(f"{address}/v1/study/images/{reading}", headers=bearer(tokens["bob"])).status_code == 404
+            )
+
+
 def test_the_server_never_opens_the_key(folder, tokens):
     """It starts and answers although the key is gone; so does what it shows."""
     (folder / "key.json").rename(folder / "elsewhere.json")
@@ -146,7 +162,7 @@ def test_without_a_reader_s_token_there_is_nothing(folder, tokens, path):
     wrong = [
         {},
         bearer("x" * 24),
-        bearer(""),
+        bearer("x"),
         {"authorization": f"Basic {tokens['ann']}"},
         bearer(study.readers[0].token_sha256),
         {"cookie": f"token={tokens['ann']}"},
@@ -192,17 +208,19 @@ def test_a_full_disk_is_no_acknowledgement(folder, tokens, monkeypatch):
     assert (folder / "answers.jsonl").read_bytes().count(b"\n") == 1
 
 
-def test_an_address_that_others_reach_needs_no_other_token(folder, tokens):
+def test_an_address_that_others_reach_needs_no_other_token():
     """The readers' tokens protect it; another service there still needs --token-file."""
-    guard = guard_settings("0.0.0.0", token=None, allowed=(), body=1000, has_readers=True)  # noqa: S104
-    assert tokens
-    assert study_app(folder, guard) is not None
+    place = {"host": "0.0.0.0", "token": None, "allowed": (), "body": 1000}  # noqa: S104
+    assert guard_settings(**place, has_readers=True).hosts
+    with pytest.raises(BadInputError, match="can be reached from other machines and no token is set"):
+        guard_settings(**place)
 
 
 def test_the_contract_has_every_route_and_no_other(folder, tokens):
     """What is served is what the contract names, method by method; only the page's own files are left out."""
     study = read_study(folder)
-    module = study_module(folder, study, {}, AnswerJournal(folder, study))
+    with closing(AnswerJournal(folder, study)) as journal:
+        module = study_module(folder, study, {}, journal)
     page = {("/", "GET"), ("/study.css", "GET"), ("/study.js", "GET")}
     served = {(one.path, method) for one in module.routes for method in one.methods - {"HEAD"}}
     named = {(path, method.upper()) for path, item in module.contract["paths"].items() for method in item}

@@ -7,7 +7,7 @@ from budgets import budget
 from simulated_readers import World, simulated_study, true_preferences, true_ratings
 from tabon.evaluation.statistics import patient_rows
 from tabon.study.comparison import KAPPA, Resampling
-from tabon.study.estimates import Crossed, numbers, shares
+from tabon.study.estimates import Crossed, numbers, quantile, shares
 from tabon.study.preference import strengths
 from tabon.study.results import study_results
 
@@ -47,9 +47,11 @@ def test_the_spreads_are_those_of_the_closed_form():
     assert spreads.value[0] == pytest.approx(value.mean())
     for part, wanted in zip((spreads.cases, spreads.readers, spreads.each), expected, strict=True):
         assert part[0] == pytest.approx(wanted, rel=0.05)
-    variance, degrees = spreads.variance()
+    variance, t = spreads.new_readers()
     assert variance[0] == pytest.approx(max(expected[0] + expected[1] - expected[2], *expected[:2]), rel=0.05)
-    assert 5 < degrees[0] < 34
+    share = expected[1] / variance[0]
+    assert t[0] == pytest.approx(share * quantile(5) + (1 - share) * quantile(29), rel=0.01)
+    assert spreads.these_readers() == (spreads.cases, [quantile(29)])
 
 
 def test_few_weights_at_once_change_no_number(monkeypatch):

@@ -1,6 +1,7 @@
 """What a study found: counted by hand where it is small, and the form of its files."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -131,12 +132,7 @@ def test_scores_of_drafts_can_be_read_by_evaluate(tmp_path):
     write_study(tmp_path, cases=5, design="rating", names=())
     fill_study(tmp_path)
     found = found_in(tmp_path)
-    path = tmp_path / "scores.jsonl"
-    fields = ("id", "draft", "name", "value", "direction")
-    path.write_text(
-        "".join(json.dumps({name: getattr(one, name) for name in fields}) + "\n" for one in found.scores)
-    )
-    rating, errors = read_scores(path)
+    rating, errors = read_scores("scores", (("a line", asdict(one)) for one in found.scores))
     assert (rating.name, rating.direction, len(rating.values)) == ("reader-rating", "higher", 15)
     assert (errors.name, errors.direction) == ("reader-significant-errors", "lower")
     ids = {json.loads(line)["id"] for line in (tmp_path / "queries.jsonl").read_text().splitlines()}

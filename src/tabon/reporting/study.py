@@ -11,7 +11,7 @@ from pathlib import Path
 from tabon._internal.atomic_files import replacing
 from tabon.errors import MissingExtraError
 from tabon.evaluation.outside_scores import FIELDS
-from tabon.reporting.page import page_of, pictures_html, scroll
+from tabon.reporting.page import page_of, pictures_html, plain_table, scroll
 from tabon.reporting.plots.pictures import Picture
 from tabon.reporting.plots.study import study_pictures
 from tabon.reporting.study_tables import comments_table, study_tables
@@ -80,15 +80,19 @@ def study_page(results: StudyResults, tables: Sequence[Table], pictures: Sequenc
     ]
     parts.insert(min(1, len(parts)), ("figures", "Figures", pictures_html(pictures)))
     if results.comments:
-        table = comments_table(results)
-        parts.append(("comments", "Comments", scroll(table.title, render(table, "html"))))
-    signatures = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(line)}</td></tr>" for name, line in results.selectors.items()
-    )
-    settings = (
-        f'<table class="words"><tr><th>study</th><td>{results.study}</td></tr>'
-        f"<tr><th>resamples</th><td>{results.chance.resamples:,}, seed {results.chance.seed}</td></tr>"
-        f"{signatures}</table>"
-    )
+        comments = [(one.reader, one.id, _places(one.drafts), one.text) for one in results.comments]
+        heads = ("reader", "query", "drafts as shown, from 0", "comment")
+        parts.append(("comments", "Comments", scroll("Comments", plain_table(heads, comments, kind="words"))))
+    rows = [
+        ("study", results.study),
+        ("resamples", f"{results.chance.resamples:,}, seed {results.chance.seed}"),
+        *results.selectors.items(),
+    ]
+    settings = plain_table(("what", "value"), rows, kind="words")
     parts.append(("settings", "Selectors and settings", scroll("Selectors and settings", settings)))
     return page_of(results.title, opening, parts, f"Worked out with tabon {version('tabon')}.")
+
+
+def _places(drafts: Sequence[int]) -> str:
+    """Write the numbers of drafts."""
+    return ", ".join(map(str, drafts))

@@ -2,8 +2,8 @@
 
 Every number is a function of sums over answers. Cases, readers and single answers are resampled in turn; the
 spreads add up as in two-way clustering, V(cases) + V(readers) - V(answers), since the first two both hold the
-noise of single answers (Cameron, Gelbach and Miller 2011). Student's t stands in for the normal distribution,
-with as many degrees of freedom as the two spreads have together (Satterthwaite).
+noise of single answers (Cameron, Gelbach and Miller 2011). Readers are few: their part is weighed with
+Student's t of as many readers, the rest with that of as many cases (Cochran's answer to Behrens and Fisher).
 """
 
 from collections.abc import Callable
@@ -78,24 +78,30 @@ class Spreads:
     degrees: tuple[int, int]  # cases and readers, less one
     answers: int
 
-    def variance(self) -> tuple[Array, Array]:
-        """Return the variance of each number for new cases and readers, and its degrees of freedom."""
-        nothing = np.full(len(self.value), np.nan)
-        if self.cases is None or self.each is None:
-            return nothing, nothing
-        if self.readers is None:  # one reader: nothing is known of others
-            return self.cases, np.full(len(self.value), float(self.degrees[0]))
+    def new_readers(self) -> tuple[Array, Array]:
+        """Return the variance of each number for new cases and new readers, and its quantile of t."""
+        if self.cases is None or self.readers is None or self.each is None:
+            return self.these_readers()  # of one reader: nothing is known of others
         both = self.cases + self.readers - self.each
         variance = np.maximum(both, np.maximum(self.cases, self.readers))
-        spread = self.cases**2 / self.degrees[0] + self.readers**2 / self.degrees[1]
+        cases, readers = (quantile(degrees) for degrees in self.degrees)
         with np.errstate(divide="ignore", invalid="ignore"):
-            degrees = np.where(spread > 0, variance**2 / spread, float(self.degrees[0]))
-        return variance, degrees
+            share = np.where(variance > 0, self.readers / variance, 0.0)
+        return variance, share * readers + (1 - share) * cases
 
-    def these(self) -> tuple[Array, Array]:
+    def these_readers(self) -> tuple[Array, Array]:
         """Return the same for new cases of these readers."""
-        known = np.full(len(self.value), np.nan) if self.cases is None else self.cases
-        return known, np.full(len(self.value), float(self.degrees[0]))
+        variance = np.full(len(self.value), np.nan) if self.cases is None else self.cases
+        return variance, np.full(len(self.value), quantile(self.degrees[0]))
+
+
+def quantile(degrees: int) -> float:
+    """Return how many standard errors reach to the end of a 95 % interval.
+
+    >>> [round(quantile(degrees), 2) for degrees in (1, 2, 100)]
+    [12.71, 4.3, 1.98]
+    """
+    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2)) if degrees > 0 else np.nan
 
 
 def numbers(spreads: Spreads) -> list[Estimate]:
@@ -126,10 +132,10 @@ def _estimates(
 ) -> list[Estimate]:
     """Return each number with both intervals; what is not defined has none."""
     found = []
-    everywhere, here = spreads.variance(), spreads.these()
+    new, these = spreads.new_readers(), spreads.these_readers()
     for place, value in enumerate(spreads.value.tolist()):
-        low, high = _interval(value, everywhere, place, ends)
-        these_low, these_high = _interval(value, here, place, ends)
+        low, high = _interval(value, new, place, ends)
+        these_low, these_high = _interval(value, these, place, ends)
         known = None if np.isnan(value) else value
         found.append(Estimate(value=known, low=low, high=high, these_low=these_low, these_high=these_high))
     return found
@@ -142,10 +148,10 @@ def _interval(
     ends: Callable[[float, float, float], tuple[float, float]],
 ) -> tuple[float | None, float | None]:
     """Return the ends of one interval."""
-    variance, degrees = (float(part[place]) for part in spread)
-    if np.isnan(value) or np.isnan(variance) or not degrees > 0:
+    variance, t = (float(part[place]) for part in spread)
+    if np.isnan(value) or np.isnan(variance) or np.isnan(t):
         return None, None
-    low, high = ends(value, variance, float(stdtrit(degrees, (1 + CONFIDENCE) / 2)))
+    low, high = ends(value, variance, t)
     return float(low), float(high)
 
 
