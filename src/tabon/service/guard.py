@@ -63,9 +63,7 @@ class GuardSettings:
     """Who may ask, and how much."""
 
     token: bytes | None = field(default=None, repr=False)
-    readers: Mapping[str, str] = field(
-        default_factory=dict, repr=False
-    )  # names by the sha256 of their tokens
+    readers: Mapping[str, str] = field(default_factory=dict, repr=False)  # by the sha256 of their tokens
     hosts: frozenset[str] = LOOPBACK_NAMES  # names that the Host header may have, lower case
     body: int = 1_000_000  # bytes
     body_seconds: float = 10.0  # for a body to arrive
