@@ -86,7 +86,7 @@ def _plan(  # noqa: PLR0913  # each is an option
 
 
 @study.command(
-    example="tabon study init queries.jsonl --readers a,b --design rating --cases 5 --out study",
+    example="tabon study init queries.jsonl --readers a,b --design rating --cases 3 --out study",
 )
 @click.argument("queries", type=click.File("rb"))
 @selections_option
