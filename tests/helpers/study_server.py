@@ -49,9 +49,11 @@ class Killable:
         return self
 
     def kill(self):
-        """Send SIGKILL and wait for the end."""
-        os.kill(self._fork, signal.SIGKILL)
-        assert self._starter.stdout.readline().split() == ["ended", str(self._fork)]
+        """Send SIGKILL and wait for the end; nothing happens where nothing runs."""
+        if self._fork is not None:
+            os.kill(self._fork, signal.SIGKILL)
+            assert self._starter.stdout.readline().split() == ["ended", str(self._fork)]
+            self._fork = None
 
     @property
     def port(self):

@@ -193,6 +193,7 @@ def test_a_killed_server_loses_nothing(browser, folder, tmp_path):
         for number in range(1, 9):
             at_case(page, number)
             if number in {3, 6}:
+                saved(page)
                 service.kill()
             page.keyboard.press("ArrowRight")
             page.keyboard.press("Enter")
