@@ -154,6 +154,6 @@ def test_a_broken_image_is_named_and_the_page_stands(place, tmp_path):
     (tmp_path / "film.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     (place / "image.jsonl").write_text(json_lines([{**simulated()[0], "image": "film.png"}]))
     done, data = page(place, tmp_path, "--images", tmp_path, queries="image.jsonl")
-    assert data["studies"][0]["image"] is None
+    assert data["studies"][0]["films"] is None
     assert "film.png" in done.stderr
     assert len(done.stderr.splitlines()) == 2

@@ -26,14 +26,16 @@ FLAGS = (
     "--disable-sync",
 )
 WIDE = (1440, 900)
-PHONE = (360, 740)
+PHONE = (390, 844)
+SMALL_PHONE = (360, 740)
 KEPT_WORDS = {
     "section",
     "prior_section",
     "lacks",
-    "image",
+    "films",
     "marks",
-}  # keys whose value has names of the contract
+}  # keys of names in the contract
+ALIGNMENTS = {"alignment", "beside_reference"}
 HOSTILE = (
     "<script>alert({0})</script>",
     "</script><script>alert({0})</script>",
@@ -106,7 +108,7 @@ def opened(browser, address, *, size=WIDE, expected=None, script=None, **setting
         if script:
             context.add_init_script(script)
         page = context.new_page()
-        page.set_default_timeout(120_000)
+        page.set_default_timeout(20_000)
         watched = Watched(page)
         page.goto(address)
         yield page
@@ -128,6 +130,11 @@ class Contract(BaseHTTPRequestHandler):
             self._give(*self.server.files[path])
         else:
             self._refuse(404, {})
+
+    def do_POST(self):
+        """Answer a search; its body is kept."""
+        self.server.bodies.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        self.do_GET()
 
     def _refuse(self, status, headers):
         """Refuse a request; a refusal with a Retry-After holds once."""
@@ -158,13 +165,14 @@ def contract(data, refusals=None):
     page = read_page()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Contract)
     server.daemon_threads = True
-    server.asked, server.refusals = [], dict(refusals or {})
+    server.asked, server.bodies, server.refusals = [], [], dict(refusals or {})
     server.address = f"http://127.0.0.1:{server.server_port}/"
     server.files = {
         "/": (page.html.encode(), "text/html; charset=utf-8"),
         "/explorer.css": (page.css.encode(), "text/css"),
         "/explorer.js": (page.js.encode(), "text/javascript; charset=utf-8"),
         "/v1/explorer": (json.dumps(data["overview"]).encode(), "application/json"),
+        "/v1/explorer/search": (json.dumps({"found": data.get("found", [])}).encode(), "application/json"),
     }
     for study in data["studies"]:
         body = json.dumps(study).encode()
@@ -193,7 +201,7 @@ def poisoned(data):
         if isinstance(value, list):
             return [poison(one, key, aligned=aligned) for one in value]
         if isinstance(value, dict):
-            return {k: poison(one, k, aligned=aligned or k == "alignment") for k, one in value.items()}
+            return {k: poison(one, k, aligned=aligned or k in ALIGNMENTS) for k, one in value.items()}
         return value
 
     return poison(data), texts
@@ -239,15 +247,28 @@ CELLS = """(who) => [...document.querySelectorAll(`#compare [id^="at-${who}-"]`)
 
 ODD_ELEMENTS = """() => [...document.querySelectorAll("*")].filter((node) =>
   ["IFRAME", "OBJECT", "EMBED", "BASE"].includes(node.tagName)
-  || [...node.attributes].some((one) => one.name.startsWith("on") || /^\\s*javascript:/i.test(one.value))
-  || node.hasAttribute("style")
+  || [...node.attributes].some((one) => one.name.startsWith("on")
+    || (/^(href|src|action|formaction|xlink:href)$/.test(one.name) && /^\\s*javascript:/i.test(one.value)))
+  || (node.hasAttribute("style") && node.id !== "tip")
   || (node.tagName === "IMG" && node.src && !/^(data:image|blob:)/.test(node.src))
   || (node.tagName === "SCRIPT" && ![document.body, document.head].includes(node.parentElement))
   || (node.tagName === "STYLE" && node.parentElement !== document.head)).map((node) => node.outerHTML)"""
 """In a page: elements that only injected markup would make."""
 
-NAMELESS = """() => [...document.querySelectorAll("a, button, input, select, img, [role=img]")]
-  .filter((node) => node.getClientRects().length)
+FILM = """(name) => {
+  const film = [...document.querySelectorAll("canvas.film")].find((one) => one.ariaLabel.startsWith(name));
+  if (!film?.nextSibling?.textContent) return null;
+  const copy = new OffscreenCanvas(film.width, film.height).getContext("2d", { willReadFrequently: true });
+  copy.drawImage(film, 0, 0);
+  const { data } = copy.getImageData(0, 0, film.width, film.height);
+  return [film.width, film.height, ...data.filter((_, at) => at % 4 === 0)];
+}"""
+"""In a page: the size of an X-ray's canvas and the grays on it, null while it is not drawn."""
+
+FILMS_SEEN = f"() => ['Prior', 'Current'].every((name) => new Set(({FILM})(name)).size > 30)"
+NAMELESS = """() => [...document.querySelectorAll(
+  "a, button, input, select, summary, canvas, img, [role=img], [role=group], [tabindex='0']")]
+  .filter((node) => (node.checkVisibility?.() ?? true) && node.getClientRects().length)
   .filter((node) => {
     const own = node.getAttribute("aria-label") || node.getAttribute("alt") || node.textContent;
     return !(node.labels?.length ? node.labels[0].textContent : own).trim();

@@ -134,10 +134,12 @@ def no_constant(name):
 
 
 def data_of(html):
-    """Return the data of an exported page; exactly one element holds them, and they are JSON."""
-    [data] = [
-        text
+    """Return the data of an exported page: one element for the list and one for each study, all JSON."""
+    found = {
+        attributes["id"]: json.loads(text, parse_constant=no_constant)
         for tag, attributes, text in read(html).texts
-        if tag == "script" and attributes.get("id") == "explorer-data"
-    ]
-    return json.loads(data, parse_constant=no_constant)
+        if tag == "script" and attributes.get("type") == "application/json"
+    }
+    overview = found.pop("overview-data")
+    assert list(found) == [f"study-data-{row['number']}" for row in overview["studies"]]
+    return {"overview": overview, "studies": list(found.values())}

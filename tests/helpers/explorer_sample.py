@@ -90,10 +90,26 @@ def draft(number):
         "evidence": {"findings": ["No other draft says this."], "impression": []},
         "report": DRAFTS[number],
         "score": (0.5, 0.25, 0.0)[number],
+        "beside_total": 0.9 - number / 10,
+        "beside_reference": {"findings": [line(*one) for one in ALIGNED[number]]},
         "flags": FLAGS[number],
         "alignment": {"findings": [line(*one) for one in ALIGNED[number]]},
         "nearest": {"findings": [NEAREST], "impression": [{**NEAREST, "prior": [], "current": []}]},
     }
+
+
+REFERENCE = {
+    **DRAFTS[0],
+    "other": "TECHNIQUE: two views.",
+    "alignment": {"findings": [line(*one) for one in ALIGNED[0]]},
+}
+
+
+def choice(number):
+    """Return what a selector chose: a draft with its score."""
+    score = (0.5, 0.25, 0.0)[number]
+    facts = {"margin": 0.1, "tied": False, "abstained": None}
+    return {"selected": number, **facts, "score": score, "gain": score - 0.25}
 
 
 def study(number, **facts):
@@ -103,43 +119,48 @@ def study(number, **facts):
         "number": number,
         "id": f"study-{number}",
         "patient": f"patient-{number}",
-        "selected": 0,
+        **choice(0),
         "margin": 0.1,
-        "tied": False,
-        "abstained": None,
         "p": 0.4,
-        "gain": 0.25,
+        "best": 0.5,
+        "beside": choice(1),
+        "why": "draft 1 of 3 was chosen because of a made-up reason",
+        "beside_why": "draft 2 of 3 was chosen because of another made-up reason",
         "prior": PRIOR,
         "notes": ["no change of the findings in draft 2"],
         "older_priors": 2,
-        "reference": {**DRAFTS[0], "other": "TECHNIQUE: two views."},
+        "reference": REFERENCE,
         "drafts": [draft(one) for one in range(3)],
         "map": {"findings": places, "impression": {"drafts": [None] * 3, "nearest": [None] * 3}},
-        "image": None,
+        "has_image": False,
+        "films": None,
         **facts,
     }
 
 
 def row(one):
     """Return what the list shows of a study."""
-    keys = ("number", "id", "patient", "selected", "margin", "tied", "abstained", "p", "gain")
+    keys = ("number", "id", "patient", *choice(0), "p", "best", "beside", "has_image")
     flags = (
         []
         if one["selected"] is None
         else [found["kind"] for found in one["drafts"][one["selected"]]["flags"]]
     )
-    facts = {"drafts": len(one["drafts"]), "flags": flags, "has_image": one["image"] is not None}
+    facts = {"drafts": len(one["drafts"]), "flags": flags, "preview": "The first words of the pick."}
     return {**{key: one[key] for key in keys}, **facts}
 
 
 def sample():
     """Return overview and studies: a plain one, one whose pick has flags, one without pick and prior."""
-    unpicked = {"selected": None, "margin": None, "p": None, "gain": None, "abstained": "empty-prior"}
+    none = {**dict.fromkeys(choice(0)), "tied": False, "abstained": "empty-prior"}
+    unpicked = {**none, **dict.fromkeys(("p", "best", "why", "beside_why")), "beside": none}
     studies = [
         study(0),
-        study(1, selected=1, tied=True, margin=0.0, gain=-0.1),
+        study(1, **{**choice(1), "tied": True, "margin": 0.0, "gain": -0.1, "beside": choice(0)}),
         study(2, prior=NO_REPORT, reference=None, patient=None, map={}, **unpicked),
     ]
+    for one in studies[2]["drafts"]:
+        one["beside_reference"] = None
     points = {
         "bank": [[x / 10, (x * 7 % 11) / 10] for x in range(-10, 11)],
         "explained": [0.5, 0.25],
@@ -149,6 +170,8 @@ def sample():
         "notice": "Research use only. Not a medical device.",
         "title": "By hand",
         "signature": "distance:novelty|bank:0123",
+        "selector": "fused",
+        "beside": {"selector": "consensus:chamfer", "signature": "selector:consensus:chamfer|bank:0123"},
         "bank": {"transitions": 90, "patients": 40, "sha256": "01" * 32},
         "score": "rouge-l-f",
         "flag_kinds": ["unsupported-finding", "dropped-finding", "chatty-draft", "empty-draft"],

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from browser import CHROMIUM
 from tabon.encoders.protocol import Placement, devices_of
 from tabon.errors import EncoderError
 from tiny_mpnet_folder import SENTENCES, tiny_mpnet
@@ -47,6 +48,19 @@ def test_the_gpu_benchmark_runs_small_and_agrees(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "8 methods" in done.stdout
     assert "200 distinct sentences" in done.stdout
+
+
+@pytest.mark.heavy
+def test_the_page_is_measured_by_the_browsers_own_tracing():
+    """`explorer_page.py --quick` opens a page from a file and served, scrolls it, and prints four lines."""
+    pytest.importorskip("playwright", reason="playwright is not installed")
+    if not CHROMIUM.exists():
+        pytest.skip(f"there is no {CHROMIUM}; install Debian's chromium")
+    command = [sys.executable, BENCHMARKS / "explorer_page.py", "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("| 40 studies")]
+    assert len(lines) == 4
+    assert all("nan" not in line for line in lines)
 
 
 @pytest.mark.heavy

@@ -1,15 +1,12 @@
 """The explorer's data: the numbers are those of the library, and text stays text."""
 
 import json
-import os
 import re
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
 from importlib.resources import files
-from io import BytesIO
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -44,16 +41,8 @@ from tabon.service.explorer.export import (
     study_record,
     write_report,
 )
-from tabon.service.explorer.studies import (
-    MAX_SIDE,
-    MOST_STUDIES,
-    ExplorerSettings,
-    ImageFolder,
-    check_count,
-    explorer_of,
-    open_folder,
-    score_named,
-)
+from tabon.service.explorer.scores import score_named
+from tabon.service.explorer.studies import MOST_STUDIES, ExplorerSettings, check_count, explorer_of
 from tabon.service.page import as_json, content_policy
 from tabon.service.parsing import NOTICE
 from tabon.service.report_records import line_record
@@ -358,7 +347,7 @@ def export(tmp_path, studies, page=PLAIN):
 def test_hostile_text_is_data_only(tmp_path, page):
     """In every text field, the corpus adds no element and no attribute, and reads back as it was sent."""
     page = read_page() if page is None else page
-    plain = read(export(tmp_path, made(records=simulated()[:1], title="T"), page))
+    plain = read(export(tmp_path, made(records=(simulated() * 2)[: len(odd())], title="T"), page))
     shown = made(records=odd(), title=HOSTILE[0], score=score_named("rouge-l-f"))
     html = export(tmp_path, shown, page)
     found, data = read(html), data_of(html)
@@ -440,111 +429,24 @@ def test_the_file_is_whole_or_not_there(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_export_streams():
-    """Studies are written as they are made: the first stands there before the last was worked out."""
-    studies = made()
+def test_the_export_streams(monkeypatch):
+    """List and script come first, studies as they are made: one is there before the next is worked out."""
+    monkeypatch.setattr("tabon.service.explorer.studies.BATCH", 1)
+    studies, explained = made(), []
+    work = studies._studies
+    monkeypatch.setattr(studies, "_studies", lambda numbers: (explained.append(numbers), work(numbers))[1])
     parts = report_parts(studies, PLAIN, lambda _: None)
-    first = [next(parts) for _ in range(3)]
-    assert json.loads(first[2])["number"] == 0
-    assert studies._listed is None
+    first = "".join(next(parts) for _ in range(3))
+    assert first.index("overview-data") < first.index(PLAIN.js)
+    assert explained == []
+    assert 'id="study-data-0"' in next(parts)
+    assert explained == [range(1)]
     assert "".join(parts).endswith("</body></html>")
 
 
 def test_lines_of_a_list_keep_no_neighbours():
     """Thousands of lines are kept in memory: what only a study shows is left out of them."""
     assert all(not line.selection.sections for line in made().lines)
-
-
-# --- images -----------------------------------------------------------------------------
-
-
-def film(path, size=(64, 48), **options):
-    """Write a picture."""
-    image = pytest.importorskip("PIL.Image", reason="the extra `images` is not installed")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    shade = np.linspace(0, 255, size[0] * size[1]).reshape(size[1], size[0]).astype(np.uint8)
-    image.fromarray(shade).save(path, **options)
-    return path
-
-
-def with_image(name):
-    """Return a query that names an image."""
-    return {**simulated()[0], "id": f"{name!r}", "image": name}
-
-
-def test_images_stay_in_their_folder(tmp_path):
-    """Names that climb, start at the root, or lead out by a link are no images; links inside are."""
-    root, outside = tmp_path / "root", film(tmp_path / "outside.png")
-    film(root / "a" / "in.png")
-    (root / "out").symlink_to(tmp_path)
-    (root / "out.png").symlink_to(outside)
-    (root / "link.png").symlink_to(root / "a" / "in.png")
-    (root / "circle").symlink_to(root / "circle")
-    os.mkfifo(root / "pipe")
-    images = open_folder(root)
-    climbing = [
-        "../outside.png",
-        "a/../../outside.png",
-        "a\\..\\..\\outside.png",
-        "out/outside.png",
-        "out.png",
-    ]
-    absolute = [str(outside), str(root / "a/in.png"), "/etc/passwd", "C:/x.png", "//host/x.png"]
-    nothing = ["circle", "pipe", "a", "", ".", "missing.png", "a/in.png\0", "x" * 5000, 7, None, ["a/in.png"]]
-    for name in climbing + absolute + nothing:
-        [query] = queries([with_image(name)])
-        assert images.path_of(query) is None, name
-        assert images.read(query) is None, name
-    for name in ("a/in.png", "link.png", "./a/in.png"):
-        [query] = queries([with_image(name)])
-        assert images.path_of(query) == root / "a" / "in.png"
-    with pytest.raises(BadInputError, match="folder"):
-        open_folder(outside)
-
-
-def test_images_go_into_the_file_and_broken_ones_do_not(tmp_path):
-    """A picture is a data URL of at most 1,024 pixels; a broken one is null and named; the rest stands."""
-    root = tmp_path / "images"
-    film(root / "big.png", (3000, 1500))
-    film(root / "small.jpg")
-    (root / "broken.png").write_bytes(film(root / "whole.png").read_bytes()[:60])
-    (root / "text.png").write_text("no image")
-    names = ("big.png", "small.jpg", "broken.png", "text.png", "../x", "no.png")
-    records = list(map(with_image, names))
-    notes = []
-    path = tmp_path / "page.html"
-    write_report(made(records=records, images=ImageFolder(root)), path, page=PLAIN, note=notes.append)
-    data = data_of(path.read_text())
-    found = [study["image"] for study in data["studies"]]
-    assert [line["has_image"] for line in data["overview"]["studies"]] == [True] * 4 + [False] * 2
-    assert [image is not None for image in found] == [True, True, False, False, False, False]
-    assert len(notes) == 2
-    assert "broken.png" in notes[0]
-    kinds = [image.partition(",")[0] for image in found[:2]]
-    assert kinds == ["data:image/png;base64", "data:image/jpeg;base64"]
-    assert _size(found[0]) == (MAX_SIDE, MAX_SIDE // 2)
-    assert _size(found[1]) == (64, 48)
-
-
-def test_a_dicom_image_becomes_a_picture(tmp_path):
-    """A DICOM file is shown as an 8-bit PNG, and nothing of its header goes with it."""
-    pytest.importorskip("pydicom", reason="the extra `images` is not installed")
-    from dicom_images import CANARY, dicom
-
-    pixels = np.arange(32 * 40, dtype=np.uint16).reshape(32, 40)
-    dicom(tmp_path / "film.dcm", pixels, bits=12)
-    image = ImageFolder(tmp_path).read(queries([with_image("film.dcm")])[0])
-    assert image.media_type == "image/png"
-    assert CANARY.encode() not in image.data
-    shades = np.asarray(pytest.importorskip("PIL.Image").open(BytesIO(image.data))).ravel().tolist()
-    assert (shades[0], shades[-1]) == (0, 255)
-    assert all(left <= right for left, right in pairwise(shades))
-
-
-def _size(url):
-    """Return the size of a picture in an address."""
-    image = pytest.importorskip("PIL.Image")
-    return image.open(BytesIO(b64decode(url.partition(",")[2]))).size
 
 
 def test_the_package_has_the_page():

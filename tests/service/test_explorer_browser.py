@@ -5,54 +5,15 @@ import re
 import numpy as np
 import pytest
 
-from browser import CELLS, ODD_ELEMENTS, ROWS, SHOWN, at, chromium, lead, opened, settle, text
-from explorer_cases import HOSTILE, bank, data_of, odd, queries, simulated
-from service_server import query_service, serving
-from tabon.selectors.setup import SelectionSettings
-from tabon.service import guarded_app
-from tabon.service.explorer.export import write_report
-from tabon.service.explorer.studies import ExplorerSettings, ImageFolder, explorer_of, score_named
-from tabon.service.explorer_routes import explorer_module
-from tabon.service.guard import guard_settings
+from browser import CELLS, FILMS_SEEN, ODD_ELEMENTS, ROWS, SHOWN, at, lead, opened, settle, text
+from explorer_cases import HOSTILE
+from explorer_service import app_of
+from service_server import serving
 from tabon.text.reports import SECTIONS
 
-SETTINGS = SelectionSettings(encoder="hashing", aggregate="knn", neighbours=5, abstain=0.02)
 TOKEN = b"a-token-of-some-length"
 SYMBOLS = {"same": "= same", "reworded": "~ reworded", "new": "+ new", "dropped": "\u2212 dropped"}
-IMAGE_SEEN = "() => document.querySelector('.image img')?.naturalWidth > 0"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """One browser for the whole file."""
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def studies(tmp_path_factory):
-    """Simulated studies with a score, and odd ones; the first two have an image."""
-    image = pytest.importorskip("PIL.Image")
-    folder = tmp_path_factory.mktemp("images")
-    shade = np.linspace(0, 255, 64 * 48).astype(np.uint8).reshape(48, 64)
-    image.fromarray(shade).save(folder / "one.png")
-    records = [{**record, "image": "one.png"} if n < 2 else record for n, record in enumerate(simulated())]
-    shown = ExplorerSettings(title="Cohort", score=score_named("rouge-l-f"), images=ImageFolder(folder))
-    return explorer_of(bank(), SETTINGS, queries([*records, *odd()]), shown)
-
-
-@pytest.fixture(scope="module")
-def report(studies, tmp_path_factory):
-    """The page as one file."""
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    write_report(studies, path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def data(report):
-    """The data inside that file."""
-    return data_of(report.read_text(encoding="utf-8"))
+FOUND = "() => !document.querySelector('#summary').textContent.startsWith('The reports are')"
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +21,6 @@ def shared(browser, report):
     """A page that is led from state to state."""
     with opened(browser, report.as_uri()) as page:
         yield page
-
-
-def app_of(studies, token=None):
-    """Return the service with the explorer."""
-    guard = guard_settings("127.0.0.1", token=token, allowed=(), body=100_000)
-    return guarded_app(query_service(of=bank()), guard, [explorer_module(studies)])
 
 
 def test_the_file_opens_without_a_server(browser, report, data):
@@ -79,8 +34,8 @@ def test_the_file_opens_without_a_server(browser, report, data):
         page.click("#signature summary")
         assert overview["signature"] in page.locator("#provenance").inner_text()
         page.locator(ROWS).first.click()
-        page.wait_for_function(IMAGE_SEEN)
-        assert page.locator(".image img").get_attribute("alt") == f"Chest X-ray of study {first['id']}"
+        page.wait_for_function(FILMS_SEEN)
+        assert page.locator("#study-title").inner_text() == f"Study {first['id']}"
         page.evaluate("() => window.scrollTo({ top: 9999, behavior: 'instant' })")
         assert page.locator("#notice").bounding_box()["y"] == 0
 
@@ -92,8 +47,7 @@ def test_the_served_page_asks_its_own_host_only(browser, studies, data):
         page.wait_for_selector(ROWS)
         assert page.evaluate(SHOWN) == listed(data, sort="margin", desc="1")
         lead(page, "study=1", names[1])
-        page.wait_for_function(IMAGE_SEEN)
-        assert page.locator(".image img").get_attribute("src").startswith("blob:")
+        page.wait_for_function(FILMS_SEEN)
         page.keyboard.press("j")
         page.wait_for_selector(f"text=Study {names[2]}")
         page.go_back()
@@ -113,7 +67,7 @@ def test_the_token_is_asked_for_and_kept_in_the_tab(browser, studies, data):
         page.wait_for_selector("text=The token was refused; check it.")
         page.fill("#token-value", TOKEN.decode())
         page.click("#token button")
-        page.wait_for_function(IMAGE_SEEN)
+        page.wait_for_function(FILMS_SEEN)
         assert page.locator("#study-title").inner_text() == f"Study {data['studies'][0]['id']}"
         page.reload()
         page.wait_for_selector("#study-title")
@@ -131,15 +85,29 @@ def has_sign(gain, sign):
     )
 
 
+def agreement(row):
+    """Return how the picks of two selectors stand to each other."""
+    other = row["beside"]
+    if row["selected"] == other["selected"]:
+        return {"same"}
+    if None in (row["score"], other["score"]) or row["score"] == other["score"]:
+        return {"differ"}
+    return {"differ", "first" if row["score"] > other["score"] else "second"}
+
+
 def passes(row, state):
     """Whether a study passes the filters: a slow and separate reading of them."""
-    name = f"{row['number']} {row['id']} {row['patient'] or ''}".lower()
-    tests = [word in name for word in state.get("q", "").lower().split()]
+    name = f"{row['number'] + 1} {row['id']} {row['patient'] or ''}".lower()
+    words = state.get("q", "").lower().split()
+    named = state.get("within", "names") == "names" and all(word in name for word in words)
+    tests = [named or row["number"] in state.get("hits", ())]
     if "flags" in state:
         tests.append(bool(set(state["flags"].split(",")) & set(row["flags"])))
+    if "selectors" in state:
+        tests.append(state["selectors"] in agreement(row))
     for key, fact in (("abstained", row["abstained"] is not None), ("tied", row["tied"])):
         tests.append(state.get(key) in (None, "yes" if fact else "no"))
-    for key in ("margin", "gain"):
+    for key in ("margin", "gain", "score"):
         for end, sign in (("min", 1), ("max", -1)):
             if (bound := state.get(f"{key}_{end}")) is not None:
                 tests.append(row[key] is not None and sign * row[key] >= sign * float(bound))
@@ -157,10 +125,15 @@ def listed(data, **state):
 @pytest.mark.parametrize(
     "state",
     [
-        {"q": "sim 2"},
-        {"q": "NO-PRIOR"},
-        {"q": "<img"},
-        {"q": "nobody"},
+        {"within": "names", "q": "sim 2"},
+        {"within": "names", "q": "NO-PRIOR"},
+        {"within": "names", "q": "<img"},
+        {"within": "names", "q": "nobody"},
+        {"selectors": "differ"},
+        {"selectors": "same", "sort": "gain"},
+        {"selectors": "first", "sort": "score"},
+        {"selectors": "second"},
+        {"score_min": "0.3", "score_max": "0.6", "sort": "score", "desc": "1"},
         {"flags": "chatty-draft"},
         {"flags": "chatty-draft,copy-forward,unsupported-finding"},
         {"abstained": "yes"},
@@ -191,15 +164,18 @@ def test_the_form_filters_and_keeps_its_keys(browser, report, data):
         page.keyboard.press("/")
         page.keyboard.type("sim jk t?1/")
         assert page.locator("#q").input_value() == "sim jk t?1/"
+        page.wait_for_function(FOUND)
         assert page.evaluate(SHOWN) == []
         assert "No study passes" in page.locator("#summary").inner_text()
+        page.select_option("[name=within]", "names")
         assert not page.locator("#help").is_visible()
         page.fill("#q", "q")
         page.select_option("[name=abstained]", "no")
         page.fill("[name=margin_min]", "0.001")
         page.locator("#kinds input[value=unsupported-finding]").check()
         page.select_option("#sort", "margin")
-        filters = {"q": "q", "abstained": "no", "margin_min": "0.001", "flags": "unsupported-finding"}
+        filters = {"within": "names", "q": "q", "abstained": "no"}
+        filters |= {"margin_min": "0.001", "flags": "unsupported-finding"}
         assert page.evaluate(SHOWN) == listed(data, sort="margin", **filters)
         link, count = page.url, page.locator("#count").inner_text()
         assert "4 on" in page.locator("#filters summary").inner_text()
@@ -227,16 +203,19 @@ def test_keys_lead_through_list_and_studies(browser, report, data):
         for key, number in (("Shift", 1), ("j", 2), ("ArrowRight", 3), ("k", 2), ("ArrowLeft", 1)):
             page.keyboard.press(key)
             page.wait_for_selector(f"#study-title:text-is('Study {names[number]}')")
-        for digit in (3, 0, 4):
+        for digit in (4, 1, 5):
             page.keyboard.press(str(digit))
-            assert page.locator("[role=tab][aria-selected=true]").get_attribute("id") == f"tab-{digit}"
+            assert page.locator("[role=tab][aria-selected=true]").get_attribute("id") == f"tab-{digit - 1}"
             assert page.locator("#live").text_content().startswith(f"Draft {digit}")
         page.focus("#tab-4")
         page.keyboard.press("ArrowRight")
         assert page.evaluate("() => document.activeElement.id") == "tab-0"
-        for columns in (3, 2):
-            page.keyboard.press("c")
-            assert page.locator(".heads .cell").count() == columns
+        for key, columns in (("c", 3), ("c", 2), ("r", 3), ("r", 2)):
+            page.keyboard.press(key)
+            assert page.locator("#compare .heads .cell").count() == columns
+        for key in "xw":
+            page.keyboard.press(key)
+        assert page.locator("#films-wide, #view-written").evaluate_all(PRESSED) == ["true", "true"]
         page.keyboard.press("?")
         assert page.locator("#help").is_visible()
         for key in ("j", "Escape"):
@@ -251,6 +230,7 @@ def test_keys_lead_through_list_and_studies(browser, report, data):
         assert page.evaluate("() => document.activeElement.id") == "q"
 
 
+PRESSED = "(all) => all.map((one) => one.getAttribute('aria-pressed'))"
 QUICK = """(keys) => {
   document.activeElement.click();
   for (const key of keys) document.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
@@ -305,7 +285,7 @@ def test_kinds_are_said_in_words_and_symbols(shared, data):
         for draft in study["drafts"]:
             lead(shared, f"study={study['number']}&draft={draft['number']}", study["id"])
             lines = [line for section in SECTIONS for line in draft["alignment"].get(section, [])]
-            marks = shared.locator("#compare li .marks .kind").all_inner_texts()
+            marks = shared.locator("#compare ol li .marks .kind").all_inner_texts()
             assert sorted(marks) == sorted(SYMBOLS[line["kind"]] for line in lines)
             shares = shared.locator("#compare .share").count()
             assert shares == sum(line["share"] is not None for line in lines)
@@ -314,6 +294,12 @@ def test_kinds_are_said_in_words_and_symbols(shared, data):
                 for sentence in flag["sentences"] if flag["section"] in SECTIONS else ():
                     place = f"#at-{draft['number']}-{flag['section']}-{sentence}"
                     assert flag["kind"] in text(shared, place)
+
+
+def as_shown(value, values):
+    """Write a distance with three digits, or four where three would make two that differ look equal."""
+    digits = 3 if len({f"{one:.3f}" for one in values}) == len(set(values)) else 4
+    return f"{value:.{digits}f}"
 
 
 def test_bars_and_map_say_the_numbers(shared, data):
@@ -326,7 +312,7 @@ def test_bars_and_map_say_the_numbers(shared, data):
     lead(shared, f"study={study['number']}", study["id"])
     bars = shared.locator(".bars").first
     totals = np.array([draft["total"] for draft in study["drafts"]])
-    assert bars.locator(".value").all_inner_texts() == [f"{total:.4f}" for total in totals]
+    assert bars.locator(".value").all_inner_texts() == [as_shown(total, totals) for total in totals]
     widths = bars.locator(".fill").evaluate_all(
         "(all) => all.map((one) => Number(one.getAttribute('width')))"
     )
@@ -337,14 +323,14 @@ def test_bars_and_map_say_the_numbers(shared, data):
         placed = [point for point in study["map"][section]["drafts"] if point]
         assert shared.locator(".map .draft").count() == len(placed)
         assert section in shared.locator(".map").get_attribute("aria-label")
-    assert shared.locator(".map .draft.picked text").text_content() == str(study["selected"])
-    assert shared.locator("tbody tr").count() == 2 * len(study["drafts"])
+    assert shared.locator(".map .draft.picked text").text_content() == str(study["selected"] + 1)
+    assert shared.locator(".side-by tbody tr").count() == 2 * len(study["drafts"])
     near = study["drafts"][study["selected"]]["nearest"]["findings"][0]["current"]
     assert (
         near
         == shared.locator(".nearest > li").first.locator(".cell").nth(1).locator(".words").all_inner_texts()
     )
-    assert f"{study['gain']:+.4f}".replace("-", "\u2212") in shared.locator(".numbers").inner_text()
+    assert f"{study['gain']:+.3f}".replace("-", "\u2212") in shared.locator(".numbers").inner_text()
 
 
 @pytest.mark.parametrize(
@@ -353,13 +339,13 @@ def test_bars_and_map_say_the_numbers(shared, data):
         ("no-prior", "No draft is picked: the prior has neither findings nor impression."),
         ("no-prior", "The prior has no findings; this section is left out for all drafts."),
         ("no-prior", "The patient is not named."),
-        ("no-prior", "No distance was measured."),
+        ("no-prior", "Total distance of consensus"),
         ("no-drafts", "There are no drafts."),
         ("no-drafts", "No draft is picked: there are no drafts to choose from."),
         ("no-drafts", "The prior has no impression."),
         ("one", "There is no reference report for this study"),
         ("one", "not measured"),
-        ("empty", "Draft 0 has no findings."),
+        ("empty", "Draft 1 has no findings."),
         ("empty", "and 1 older one not shown"),
     ],
 )

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 
 import pytest
 
@@ -21,7 +22,10 @@ from tabon.service.explorer.export import (  # noqa: E402
     read_page,
     study_record,
 )
-from tabon.service.explorer.studies import ExplorerSettings, ImageFolder, explorer_of, score_named  # noqa: E402  # noqa: E402
+from tabon.service.explorer.films import ImageFolder  # noqa: E402
+from tabon.service.explorer.scores import score_named  # noqa: E402
+from tabon.service.explorer.search import find_words  # noqa: E402
+from tabon.service.explorer.studies import ExplorerSettings, explorer_of  # noqa: E402
 from tabon.service.explorer_routes import explorer_module  # noqa: E402
 from tabon.service.guard import guard_settings  # noqa: E402
 from tabon.service.page import PAGE_POLICY, as_json  # noqa: E402
@@ -86,6 +90,7 @@ def test_what_is_not_there_is_404_in_the_services_form():
         for path, status in (
             ("/v1/explorer/studies/2", 404),
             (f"/v1/explorer/studies/{10**40}", 404),
+            ("/v1/explorer/studies/0/images", 404),
             ("/v1/explorer/studies/0/image", 404),
             ("/v1/explorer/studies/-1", 422),
             ("/v1/explorer/studies/x", 422),
@@ -102,14 +107,16 @@ def test_what_is_not_there_is_404_in_the_services_form():
 def test_data_need_the_token():
     """Where there is a token, no data are given without it."""
     with explorer(made(simulated()[:1]), token=TOKEN) as address, asking(address) as client:
-        for path in ("/v1/explorer", "/v1/explorer/studies/0", "/v1/explorer/studies/0/image"):
+        key = {"Authorization": f"Bearer {TOKEN.decode()}"}
+        for path in ("/v1/explorer", "/v1/explorer/studies/0", "/v1/explorer/studies/0/images"):
             assert client.get(path).status_code == 401
-            given = client.get(path, headers={"Authorization": f"Bearer {TOKEN.decode()}"})
-            assert given.status_code == (404 if path.endswith("image") else 200)
+            assert client.get(path, headers=key).status_code == (404 if path.endswith("images") else 200)
+        assert client.post("/v1/explorer/search", json={"words": "a"}).status_code == 401
+        assert client.post("/v1/explorer/search", json={"words": "a"}, headers=key).status_code == 200
 
 
 def test_images_are_served_from_their_folder_alone(tmp_path):
-    """A picture is given with its type; one outside the folder, or broken, is not there."""
+    """Prior and current are given; one that is outside the folder, or broken, is not there."""
     image = pytest.importorskip("PIL.Image", reason="the extra `images` is not installed")
     root = tmp_path / "images"
     root.mkdir()
@@ -118,19 +125,39 @@ def test_images_are_served_from_their_folder_alone(tmp_path):
     image.new("L", (20, 10), 7).save(tmp_path / "out.png")
     (root / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nxx")
     names = ("in.png", "in.jpg", "broken.png", "../out.png")
-    records = [{**simulated()[0], "id": name, "image": name} for name in names]
+    records = [{**simulated()[0], "id": name, "image": name, "prior_image": "in.jpg"} for name in names]
     with (
         explorer(made(records, images=ImageFolder(root))) as address,
         asking(address) as client,
     ):
         studies = [client.get(f"/v1/explorer/studies/{number}").json() for number in range(len(names))]
-        found = [client.get(f"/v1/explorer/studies/{number}/image") for number in range(len(names))]
-    assert [study["image"] for study in studies] == [
-        "/v1/explorer/studies/0/image", "/v1/explorer/studies/1/image", "/v1/explorer/studies/2/image", None,
-    ]  # fmt: skip
-    assert [answer.status_code for answer in found] == [200, 200, 404, 404]
-    assert [answer.headers["content-type"] for answer in found[:2]] == ["image/png", "image/jpeg"]
+        found = [client.get(f"/v1/explorer/studies/{number}/images") for number in range(len(names))]
+    assert [(study["has_image"], study["films"]) for study in studies] == [(True, None)] * 4
+    assert {answer.status_code for answer in found} == {200}
+    assert [list(answer.json()) for answer in found] == [["prior", "current"]] * 2 + [["prior"]] * 2
+    assert [answer.json()["prior"]["width"] for answer in found] == [20] * 4
+    assert found[0].json()["current"]["width"] == 1024
     assert found[0].headers["cache-control"] == "no-store"
+
+
+def test_words_are_found_as_in_the_file(caplog):
+    """A sentence that holds all words is found in the reports that are asked for; no log has the words."""
+    records = [*simulated(), *odd()]
+    studies, words = made(records), ("No", "no LEFT", "effusion", "<img", "nothing-of-the-kind")
+    picks = [line.selection.selected for line in studies.lines]
+    with caplog.at_level("DEBUG"), explorer(studies) as address, asking(address) as client:
+        for asked in words:
+            for within in ("any", "pick", "drafts", "prior", "reference"):
+                answer = client.post("/v1/explorer/search", json={"words": asked, "within": within})
+                expected = [asdict(hit) for hit in find_words(studies.queries, picks, asked, within)]
+                assert answer.json() == {"found": expected}
+                assert answer.headers["cache-control"] == "no-store"
+        for bad in ({}, {"words": " "}, {"words": 7}, {"words": "x" * 201}, {"words": "a", "within": "b"}):
+            assert client.post("/v1/explorer/search", json=bad).status_code == 422
+        client.post("/v1/explorer/search", json={"words": "CANARY"})
+        client.post("/v1/explorer/search", content=b"CANARY", headers={"Content-Type": "application/json"})
+    assert caplog.text
+    assert "CANARY" not in caplog.text
 
 
 def test_studies_are_worked_out_when_asked_for_and_kept(monkeypatch):

@@ -24,7 +24,7 @@ def test_the_script_has_no_finding():
 @pytest.mark.parametrize(
     ("name", "code", "mistake", "found"),
     [
-        ("keys.js", 'announce(second ? "One', 'anounce(second ? "One', "'anounce' is not defined"),
+        ("keys.js", 'announce(stop ? "One', 'anounce(stop ? "One', "'anounce' is not defined"),
         ("list.js", "function drawList()", "function drawAll()", "'drawAll' is declared but never used"),
         ("map.js", "const MAP = {", "const MAP = {{", "Unexpected token"),
         ("words.js", "const SECTIONS = [", "const KINDS = [", "already been declared"),
@@ -38,6 +38,13 @@ def test_a_mistake_is_found_where_it_is(name, code, mistake, found):
     line = next(at for at, text in enumerate(scripts[name].splitlines(), start=1) if mistake in text)
     told = lint_page.findings(scripts)
     assert any(one.startswith(f"{name}:{line}:") and found in one for one in told), told
+
+
+def test_two_functions_of_one_name_are_found():
+    """A function of one file does not silently take the place of another file's."""
+    scripts = read_scripts()
+    scripts["keys.js"] += "function drawList() {}\n"
+    assert any("'drawList' is already defined" in one for one in lint_page.findings(scripts))
 
 
 def test_a_linter_that_does_not_run_is_no_pass(monkeypatch, tmp_path):

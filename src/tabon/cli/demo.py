@@ -46,7 +46,8 @@ from tabon.method.sentence_sets import Progress
 from tabon.selectors import Selector
 from tabon.selectors.setup import SelectionSettings
 from tabon.service.explorer.export import write_report
-from tabon.service.explorer.studies import DEFAULT_SCORE, ExplorerSettings, explorer_of, score_named
+from tabon.service.explorer.scores import DEFAULT_SCORE, score_named
+from tabon.service.explorer.studies import ExplorerSettings, explorer_of
 from tabon.text.records import query_from_record, transition_from_record
 
 PAPER = {

@@ -15,6 +15,7 @@ from tabon.cli.help import Command
 from tabon.cli.select import method_options, takes_selection
 from tabon.cli.shared_options import (
     FILE,
+    SELECTOR,
     abstain_option,
     bank_option,
     calibration_option,
@@ -35,16 +36,9 @@ from tabon.explanation.text import explanations_text
 from tabon.method.bank import TransitionBank
 from tabon.selectors.setup import SelectionSettings, make_selector
 from tabon.service.explorer.export import write_report
-from tabon.service.explorer.studies import (
-    DEFAULT_SCORE,
-    MOST_STUDIES,
-    ExplorerSettings,
-    Studies,
-    check_count,
-    explorer_of,
-    open_folder,
-    score_named,
-)
+from tabon.service.explorer.films import open_folder
+from tabon.service.explorer.scores import DEFAULT_SCORE, score_named
+from tabon.service.explorer.studies import MOST_STUDIES, ExplorerSettings, Studies, check_count, explorer_of
 from tabon.service.explorer.studies import NEIGHBOURS as NEIGHBOURS_ON_A_PAGE
 from tabon.service.parsing import NOTICE
 from tabon.text.records import BadLine, Query, read_query_lines, whole_query
@@ -54,6 +48,12 @@ page_score_option = click.option(
     default=DEFAULT_SCORE,
     show_default=True,
     help="What a page measures gain in, where queries have a reference; none measures nothing.",
+)
+beside_option = click.option(
+    "--beside",
+    type=SELECTOR,
+    metavar="SELECTOR",
+    help="Show what a second selector picks too, and where the two differ.",
 )
 title_option = click.option("--title", help="Stands over the page. Default: the name of the queries' file.")
 ON_A_TERMINAL, ON_A_PAGE = 5, 100  # queries that are explained if none is named
@@ -177,6 +177,7 @@ class PageOptions:
     images: Path | None
     score: str
     no_bank_text: bool
+    beside: str | None = None
     show: int = NEIGHBOURS_ON_A_PAGE
 
     def settings(self, queries: Iterable[Query], name: str, note: Note) -> ExplorerSettings:
@@ -209,6 +210,7 @@ class PageOptions:
 @abstain_option
 @calibration_option
 @page_score_option
+@beside_option
 @images_option
 @title_option
 @click.option(
@@ -247,7 +249,7 @@ def report(  # each is an option
     shown, more = first_queries(queries, limit)
     note = partial(click.echo, err=True)
     how = page.settings(shown, name_of(queries), note)
-    studies = explorer_of(TransitionBank.load(bank), settings, shown, how)
+    studies = explorer_of(TransitionBank.load(bank), settings, shown, how, beside=page.beside)
     size = write_report(
         studies,
         html,
@@ -273,6 +275,7 @@ def open_studies(
     """Return the studies of a whole file with every query answered: what `tabon serve --queries` shows."""
     shown, more = first_queries(queries, MOST_STUDIES)
     check_count(len(shown) + more)
-    studies = explorer_of(bank, selection, shown, page.settings(shown, name_of(queries), note))
-    note(f"the explorer shows {len(studies.lines):,} studies")
+    how = page.settings(shown, name_of(queries), note)
+    studies = explorer_of(bank, selection, shown, how, beside=page.beside)
+    note(f"the explorer shows {studies.prepare():,} studies")
     return studies

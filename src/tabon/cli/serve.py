@@ -9,7 +9,7 @@ from typing import IO
 
 import click
 
-from tabon.cli.explain import PageOptions, open_studies, page_score_option, title_option
+from tabon.cli.explain import PageOptions, beside_option, open_studies, page_score_option, title_option
 from tabon.cli.select import method_options, takes_selection
 from tabon.cli.shared_options import (
     FILE,
@@ -208,6 +208,7 @@ def _bank_text(*, no_bank_text: bool) -> bool:
 )
 @images_option
 @page_score_option
+@beside_option
 @title_option
 @click.option(
     "--study",
@@ -303,7 +304,7 @@ def serve_command(  # noqa: PLR0913  # each is made of options
     if bank is None:
         raise click.UsageError("Missing option '--bank'.")
     if queries is None:
-        _refuse(("images", "title", "score"), "belongs to the page; give --queries too")
+        _refuse(("images", "title", "score", "beside"), "belongs to the page; give --queries too")
     if gateway is not None and not _names_method(settings):
         settings = replace(settings, selector=GATEWAY_SELECTOR)
     others = allowed_settings(settings, allowed_selectors)

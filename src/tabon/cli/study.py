@@ -25,10 +25,11 @@ from tabon.cli.shared_options import (
 from tabon.cli.tables import TableForm, figure_forms, figures_option, table_options
 from tabon.errors import BadInputError
 from tabon.evaluation.inputs import Case, check_picks
+from tabon.generation.images import encode_image
 from tabon.reporting.study import write_study_report
 from tabon.reporting.study_tables import study_tables
 from tabon.service import NOTICE
-from tabon.service.explorer.studies import open_folder
+from tabon.service.explorer.films import MAX_SIDE, open_folder
 from tabon.service.study.export import read_collected, write_export
 from tabon.study.answers import AnswerJournal, read_answers
 from tabon.study.comparison import Resampling
@@ -140,7 +141,8 @@ def init(
     shown = None if images is None else open_folder(images)
 
     def image_of(query: Query) -> tuple[str, bytes] | None:
-        image = None if shown is None else shown.read(query)
+        path = None if shown is None else shown.path_of(query)
+        image = None if path is None else encode_image(path, max_side=MAX_SIDE)
         return None if image is None else (image.media_type.partition("/")[2], image.data)
 
     raw = (line.rstrip(b"\r\n") + b"\n" for line in lines if line.strip())

@@ -86,6 +86,18 @@ def reasons(found: tuple[PartShare, ...]) -> dict[str, float]:
     return dict(sorted(shares.items(), key=lambda pair: -pair[1]))
 
 
+def main_reason(found: tuple[PartShare, ...]) -> str:
+    """Say what decided most, without a number, in words that follow "draft 1 was chosen over draft 0".
+
+    >>> parts = {"consensus:chamfer": 0.7, "next-visit:chamfer": 0.3}
+    >>> made = (PartShare(section="findings", part=part, adds=x, share=x) for part, x in parts.items())
+    >>> main_reason(tuple(made))
+    'mainly because of the agreement of the other drafts'
+    """
+    (first, _), *others = reasons(found).items()
+    return f"{'mainly ' if others else ''}because of {first}"
+
+
 def because(found: tuple[PartShare, ...], lead: float) -> str:
     """Say what decided, in words that follow "draft 1 was chosen over draft 0".
 

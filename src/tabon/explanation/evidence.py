@@ -3,17 +3,25 @@
 Each selector has the evidence of its parts: agreement for `consensus`, what is expected and kept for `fused`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from tabon.explanation.alignment import Aligned, align
+from tabon.explanation.decision import kind_of
 from tabon.method.sentence_sets import Ids, SentenceTable
 from tabon.selectors.fused.expectation import Expectation, Expectations
-from tabon.selectors.scorer import Batch, Scorer
+from tabon.selectors.scorer import SELECTORS, Batch, Scorer
 from tabon.text.reports import Section
 
 LIKELY = 0.5  # the probability of an observation that is expected
+CITED: Mapping[str, str] = {  # kind of selector or part: what the training transitions beside a draft are
+    "transition": "Nearest changes in training reports",
+    "two-sided": "Nearest changes in training reports",
+    "report-space": "Nearest training reports",
+    "next-visit": "What came next for similar priors",
+}
+CITED_OTHERWISE = "Training transitions that the selector names"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +106,14 @@ def evidence_lines(found: Evidence, current: Sequence[str]) -> Iterator[str]:
         kept, reworded = found.kept.same + found.kept.reworded, found.kept.reworded
         rest = f", {reworded} of them reworded" if reworded else ""
         yield f"It keeps {kept} of {kept + found.kept.dropped} sentences of the prior{rest}."
+
+
+def cited_by(scorer: Scorer | None) -> str:
+    """Say what the training transitions beside a scorer's drafts are; empty if there are none."""
+    if scorer is None:
+        return ""
+    kind = "next-visit" if hasattr(scorer, "next_visits") else kind_of(scorer.name)
+    return CITED.get(kind, "" if kind in SELECTORS else CITED_OTHERWISE)
 
 
 def align_rows(table: SentenceTable, prior: Ids, current: Ids) -> tuple[Aligned, ...]:

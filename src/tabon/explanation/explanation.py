@@ -16,8 +16,8 @@ import numpy as np
 from tabon.encoders import load_encoder
 from tabon.errors import BadInputError
 from tabon.explanation.alignment import Aligned
-from tabon.explanation.decision import PartShare, because, decision, kind_of
-from tabon.explanation.evidence import Evidence, align_rows, evidence_of
+from tabon.explanation.decision import PartShare, because, decision, kind_of, main_reason
+from tabon.explanation.evidence import Evidence, align_rows, cited_by, evidence_of
 from tabon.explanation.flags import Flag, query_flags
 from tabon.method.bank import TransitionBank
 from tabon.method.distances import DISTANCES, Distance, Rows, cosine_cost, get_distance
@@ -25,18 +25,11 @@ from tabon.method.selection import ABSTENTIONS, Neighbour, Note, Selection
 from tabon.method.sentence_sets import Ids
 from tabon.method.transitions import NORM_FLOOR
 from tabon.selectors import Selector, make_batch
-from tabon.selectors.scorer import SELECTORS, AnySelector, Batch, Scorer
+from tabon.selectors.scorer import AnySelector, Batch, Scorer
 from tabon.text.records import Query
 from tabon.text.reports import SECTIONS, Section
 
 NEIGHBOURS = 3  # training transitions that are shown
-CITED: Mapping[str, str] = {  # kind of selector or part: what the training transitions beside a draft are
-    "transition": "Nearest changes in training reports",
-    "two-sided": "Nearest changes in training reports",
-    "report-space": "Nearest training reports",
-    "next-visit": "What came next for similar priors",
-}
-CITED_OTHERWISE = "Training transitions that the selector names"
 PLAIN_ENCODER = "hashing"  # aligns sentences for a selector that has no encoder of its own
 
 Sentences = tuple[str, ...]
@@ -124,17 +117,23 @@ class Explanation:
     @property
     def verdict(self) -> str:
         """Say in one sentence which draft was chosen and what decided, or why none was."""
+        return self.verdict_from(0)
+
+    def verdict_from(self, first: int, *, numbers: bool = True) -> str:
+        """Say the verdict with drafts counted from `first`; without numbers, only what decided most."""
         if self.selected is None:
             why = f": {ABSTENTIONS.get(self.abstained, self.abstained)}" if self.abstained else ""
             return f"no draft was chosen{why}"
-        chosen = f"draft {self.selected} of {self.num_candidates} was chosen"
+        chosen = f"draft {self.selected + first} of {self.num_candidates} was chosen"
         if self.against is None:
             return f"{chosen}; there was no other to choose"
+        other = f"draft {self.against + first}"
         totals = {each.draft: each.total for each in self.drafts}
         lead = totals[self.against] - totals[self.selected]
         if lead <= 0 or not self.decision:
-            return f"{chosen}; draft {self.against} is as near, and the first of equals is taken"
-        return f"{chosen} over draft {self.against} {because(self.decision, lead)}"
+            return f"{chosen}; {other} is as near, and the first of equals is taken"
+        reason = because(self.decision, lead) if numbers else main_reason(self.decision)
+        return f"{chosen} over {other} {reason}"
 
     def as_record(self) -> dict[str, Any]:
         """Return everything as what JSON can hold."""
@@ -374,14 +373,6 @@ def transition_distance(selector: Selector) -> str:
 def parts_add_up(scorer: Scorer | None) -> bool:
     """Say whether a scorer's distance is the sum of its parts."""
     return getattr(scorer, "parts_add_up", False)
-
-
-def cited_by(scorer: Scorer | None) -> str:
-    """Say what the training transitions beside a scorer's drafts are; empty if there are none."""
-    if scorer is None:
-        return ""
-    kind = "next-visit" if hasattr(scorer, "next_visits") else kind_of(scorer.name)
-    return CITED.get(kind, "" if kind in SELECTORS else CITED_OTHERWISE)
 
 
 def _draft_distances(selection: Selection, draft: int) -> DraftDistances:

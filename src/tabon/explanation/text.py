@@ -50,8 +50,10 @@ def plain(text: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
-def flag_lines(flags: Iterable[Note | Flag]) -> tuple[str, ...]:
+def flag_lines(flags: Iterable[Note | Flag], *, first: int = 0) -> tuple[str, ...]:
     """Say flags in words, drafts with one trouble together; a note that is not known stays as it is.
+
+    Drafts are counted from `first`.
 
     >>> same = [Note("no-change", "findings", draft) for draft in (0, 3)]
     >>> flag_lines([*same, Note("stopped", draft=1)])
@@ -61,7 +63,7 @@ def flag_lines(flags: Iterable[Note | Flag]) -> tuple[str, ...]:
     for flag in flags:
         if isinstance(flag, Note) and flag.kind in FLAGS:
             grouped.setdefault(replace(flag, draft=None), []).extend(
-                [] if flag.draft is None else [str(flag.draft)]
+                [] if flag.draft is None else [str(flag.draft + first)]
             )
         else:
             grouped[flag] = []

@@ -10,10 +10,12 @@ whose they are, and a PNG or JPEG with anything beside its pixels is written ane
 
 import re
 import struct
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +32,7 @@ COMPRESSION = 6  # of zlib; fixed, so that the same pixels are the same bytes
 
 Gray = NDArray[np.uint8]
 Values = NDArray[Any]
+T = TypeVar("T")
 
 _PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 _PNG_PIXEL_CHUNKS = frozenset({b"IHDR", b"IDAT", b"IEND", b"gAMA", b"sRGB", b"cHRM", b"pHYs", b"sBIT"})
@@ -66,6 +69,17 @@ _PIXEL_TAGS = (
 )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class GrayValues:
+    """An image's values, (rows, columns), and the window that they are meant to be seen through."""
+
+    values: Values
+    low: float  # black
+    high: float  # white
+    inverted: bool = False  # then the low values are white
+    outside: NDArray[np.bool_] | None = None  # the picture: black under any window
+
+
 def encode_image(path: Path, *, max_side: int = MAX_SIDE) -> EncodedImage:
     """Return what a model is sent of an image file; the same file gives the same bytes each time.
 
@@ -75,6 +89,39 @@ def encode_image(path: Path, *, max_side: int = MAX_SIDE) -> EncodedImage:
     """
     if max_side < 1:
         raise BadInputError(f"max_side is {max_side}; give a number of pixels")
+    data = _read(path)
+    if is_dicom(data):
+        return _encode_gray(_from_dicom(data, path, _shown), max_side)
+
+    def encode(image: Any) -> EncodedImage | Gray:  # noqa: ANN401
+        name = "png" if data.startswith(_PNG) else "jpeg"
+        if max(image.size) <= max_side and (_is_bare_png(data) or _is_bare_jpeg(data, image)):
+            return _encoded(data, f"image/{name}")
+        return _upright_gray(image)
+
+    found = _from_picture(data, path, encode)
+    return found if isinstance(found, EncodedImage) else _encode_gray(found, max_side)
+
+
+def gray_values(path: Path) -> GrayValues:
+    """Return an image's values with the window that they are meant to be seen through.
+
+    A DICOM file keeps all its values, after a table or a curve in it; other pictures of 8 bits are 0 to 255.
+    """
+    data = _read(path)
+    if is_dicom(data):
+        return _from_dicom(data, path, _unwindowed)
+
+    def values(image: Any) -> GrayValues:  # noqa: ANN401
+        if image.mode.startswith(("I", "F")):
+            return _between_extremes(np.asarray(image))
+        return GrayValues(_upright_gray(image), 0.0, 255.0)
+
+    return _from_picture(data, path, values)
+
+
+def _read(path: Path) -> bytes:
+    """Read a file that may be an image."""
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
@@ -82,10 +129,8 @@ def encode_image(path: Path, *, max_side: int = MAX_SIDE) -> EncodedImage:
         data = path.read_bytes()
     except OSError as error:
         raise BadInputError(f"{path} cannot be read ({error.strerror}); check it") from None
-    if data.startswith((_PNG, _JPEG)):
-        return _encode_picture(data, path, max_side)
-    if is_dicom(data):
-        return _encode_gray(_dicom_gray(data, path), max_side)
+    if data.startswith((_PNG, _JPEG)) or is_dicom(data):
+        return data
     raise BadInputError(f"{path} is not a PNG, JPEG or DICOM file; convert it to one of them")
 
 
@@ -99,19 +144,21 @@ def _check_shape(path: Path, width: int, height: int, frames: int) -> None:
         )
 
 
-def _encode_picture(data: bytes, path: Path, max_side: int) -> EncodedImage:
-    """Encode a PNG or a JPEG, with these two decoders alone: as it is if nothing speaks against it."""
-    operations = require("PIL.ImageOps", extra="images", feature="reading images")
+def _from_picture(data: bytes, path: Path, use: Callable[[Any], T]) -> T:
+    """Decode a PNG or a JPEG, with these two decoders alone, and make something of it."""
     name = "Png" if data.startswith(_PNG) else "Jpeg"
     plugin = require(f"PIL.{name}ImagePlugin", extra="images", feature="reading images")
     with in_one_sentence(f"{path} is broken or cut short; copy it again"):
         image = getattr(plugin, f"{name}ImageFile")(BytesIO(data))
         _check_shape(path, image.width, image.height, getattr(image, "n_frames", 1))
         image.load()
-        if max(image.size) <= max_side and (_is_bare_png(data) or _is_bare_jpeg(data, image)):
-            return _encoded(data, f"image/{name.lower()}")
-        gray = _picture_gray(operations.exif_transpose(image))
-    return _encode_gray(gray, max_side)
+        return use(image)
+
+
+def _upright_gray(image: Any) -> Gray:  # noqa: ANN401
+    """Return a decoded PNG or JPEG as 8-bit gray, turned as its camera says."""
+    operations = require("PIL.ImageOps", extra="images", feature="reading images")
+    return _picture_gray(operations.exif_transpose(image))
 
 
 def _is_bare_png(data: bytes) -> bool:
@@ -156,8 +203,8 @@ def _picture_gray(image: Any) -> Gray:  # noqa: ANN401
     return np.asarray(image, dtype=np.uint8)
 
 
-def _dicom_gray(data: bytes, path: Path) -> Gray:
-    """Return a DICOM file's pixels as they are meant to be looked at, as 8-bit gray; no other tag is read."""
+def _from_dicom(data: bytes, path: Path, use: Callable[[Any, Any, Values], T]) -> T:
+    """Decode a DICOM file's pixels and make something of them; no other tag is read."""
     pydicom = require("pydicom", extra="images", feature="reading DICOM")
     require("PIL.Image", extra="images", feature="reading images")
     with unchecked_values(pydicom):
@@ -183,31 +230,66 @@ def _dicom_gray(data: bytes, path: Path) -> Gray:
         with in_one_sentence(
             f"{path} has a window or a table that cannot be applied; repair its header", pydicom
         ):
-            return _shown(pydicom, dataset, pixels)
+            return use(pydicom, dataset, pixels)
+
+
+def _unwindowed(pydicom: Any, dataset: Any, stored: Values) -> GrayValues:  # noqa: ANN401
+    """Apply rescale, and a VOI table or curve; leave a linear window open (PS3.3 C.11.2)."""
+    if stored.ndim == 3:  # noqa: PLR2004  # rows, columns, colours
+        return GrayValues(_shown(pydicom, dataset, stored), 0.0, 255.0)
+    outside = _padding(dataset, stored)
+    inverted = dataset.PhotometricInterpretation == "MONOCHROME1"
+    values = pydicom.pixels.apply_modality_lut(stored, dataset).astype(np.float64)
+    centre, width = (_first_value(dataset.get(name)) for name in ("WindowCenter", "WindowWidth"))
+    if dataset.get("VOILUTSequence") or str(dataset.get("VOILUTFunction") or "LINEAR").startswith("SIGMOID"):
+        gray = _windowed(pydicom, dataset, values, outside)
+        return GrayValues(gray, 0.0, 255.0, inverted, outside)
+    if centre is None or width is None:
+        found = _between_extremes(values, without=outside)
+        return replace(found, inverted=inverted, outside=outside)
+    middle, half = (centre - 0.5, (width - 1) / 2)
+    if dataset.get("VOILUTFunction") == "LINEAR_EXACT":
+        middle, half = centre, width / 2
+    return GrayValues(values, middle - half, middle + half, inverted, outside)
+
+
+def _first_value(value: Any) -> float | None:  # noqa: ANN401
+    """Return a number, the first of several; None if there is none."""
+    first = value if value is None or isinstance(value, str | float | int) else next(iter(value), None)
+    return None if first is None else float(first)
+
+
+def _padding(dataset: Any, stored: Values) -> NDArray[np.bool_]:  # noqa: ANN401
+    """Say which pixels are outside the picture."""
+    if (value := dataset.get("PixelPaddingValue")) is None:
+        return np.zeros(stored.shape, dtype=bool)
+    limit = dataset.get("PixelPaddingRangeLimit")
+    low, high = sorted((int(value), int(value if limit is None else limit)))
+    inside: NDArray[np.bool_] = (stored >= low) & (stored <= high)
+    return inside
 
 
 def _shown(pydicom: Any, dataset: Any, stored: Values) -> Gray:  # noqa: ANN401
     """Apply rescale, then the first VOI table or window, then the polarity (PS3.3 C.11)."""
     if stored.ndim == 3:  # noqa: PLR2004  # rows, columns, colours
         return _picture_gray(require("PIL.Image", extra="images", feature="images").fromarray(stored))
-    padding = np.zeros(stored.shape, dtype=bool)  # pixels outside the picture
-    if (value := dataset.get("PixelPaddingValue")) is not None:
-        limit = dataset.get("PixelPaddingRangeLimit")
-        low, high = sorted((int(value), int(value if limit is None else limit)))
-        padding = (stored >= low) & (stored <= high)
-    values = pydicom.pixels.apply_modality_lut(stored, dataset)
-    if dataset.get("VOILUTSequence"):
-        gray = _through_table(values, dataset)
-    elif dataset.get("WindowCenter") is not None and dataset.get("WindowWidth") is not None:
-        with np.errstate(over="ignore"):  # of a sigmoid far away, where the window is black or white
-            black, white = pydicom.pixels.apply_windowing(np.array([-1e12, 1e12]), dataset)
-            gray = _to_gray(pydicom.pixels.apply_windowing(values, dataset), float(black), float(white))
-    else:
-        gray = _stretched(values, without=padding)
+    padding = _padding(dataset, stored)
+    gray = _windowed(pydicom, dataset, pydicom.pixels.apply_modality_lut(stored, dataset), padding)
     if dataset.PhotometricInterpretation == "MONOCHROME1":
         gray = 255 - gray
     gray[padding] = 0
     return gray
+
+
+def _windowed(pydicom: Any, dataset: Any, values: Values, padding: NDArray[np.bool_]) -> Gray:  # noqa: ANN401
+    """Apply the first VOI table or window; without one, spread the values."""
+    if dataset.get("VOILUTSequence"):
+        return _through_table(values, dataset)
+    if dataset.get("WindowCenter") is not None and dataset.get("WindowWidth") is not None:
+        with np.errstate(over="ignore"):  # of a sigmoid far away, where the window is black or white
+            black, white = pydicom.pixels.apply_windowing(np.array([-1e12, 1e12]), dataset)
+            return _to_gray(pydicom.pixels.apply_windowing(values, dataset), float(black), float(white))
+    return _stretched(values, without=padding)
 
 
 def _through_table(values: Values, dataset: Any) -> Gray:  # noqa: ANN401
@@ -227,10 +309,15 @@ def _through_table(values: Values, dataset: Any) -> Gray:  # noqa: ANN401
 
 def _stretched(values: Values, *, without: NDArray[np.bool_] | None = None) -> Gray:
     """Spread values over 0 to 255: files of 16 bits often use 12 or fewer of them."""
+    found = _between_extremes(values, without=without)
+    return _to_gray(values, found.low, found.high)
+
+
+def _between_extremes(values: Values, *, without: NDArray[np.bool_] | None = None) -> GrayValues:
+    """Return values with a window from the least to the greatest."""
     counted = values if without is None else values[~without]
-    if counted.size == 0:
-        return np.zeros(values.shape, dtype=np.uint8)
-    return _to_gray(values, float(counted.min()), float(counted.max()))
+    low, high = (float(counted.min()), float(counted.max())) if counted.size else (0.0, 0.0)
+    return GrayValues(values, low, high)
 
 
 def _to_gray(values: Values, black: float, white: float) -> Gray:

@@ -14,7 +14,7 @@ from tabon.errors import BadInputError
 from tabon.text.reports import Report, parse_report
 
 USABLE = ("ok", "truncated")  # the outcomes whose text is a candidate
-CARRIED = ("image", "view", "prior_date", "current_date")  # of a transition, where it has them
+CARRIED = ("image", "prior_image", "view", "prior_date", "current_date")  # of a transition, where it has them
 FOUND = ("both", "findings-only", "impression-only", "neither")
 
 Draft = Mapping[str, Any]  # study, model, prompt, sample, outcome, text

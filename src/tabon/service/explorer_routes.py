@@ -1,4 +1,4 @@
-"""The explorer's routes: the page's own files, the list of studies, one study and its image.
+"""The explorer's routes: the page's own files, the list of studies, one study, its images, search.
 
 Studies are worked out when they are asked for, one at a time on a thread and with a selector of their
 own (see `explorer_of`): neither the event loop nor the other routes' worker waits for them.
@@ -7,24 +7,25 @@ own (see `explorer_of`): neither the event loop nor the other routes' worker wai
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from tabon._internal.extras import require
-from tabon.errors import BadInputError, ServiceError
-from tabon.generation.protocol import EncodedImage
+from tabon.errors import ServiceError
 from tabon.service.app import RouteModule, answer, read_contract
-from tabon.service.explorer.export import overview_record, read_page, study_record
+from tabon.service.explorer.export import films_record, overview_record, read_page, study_record
+from tabon.service.explorer.search import LONGEST, WITHIN, Within, find_words
 from tabon.service.explorer.studies import Studies
 from tabon.service.page import Page, as_json, page_routes
-from tabon.service.parsing import service_error, whole_number
+from tabon.service.parsing import Limits, object_from_body, service_error, whole_number
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
 STUDIES_KEPT: Final = 64
-IMAGES_KEPT: Final = 16
+IMAGES_KEPT: Final = 16  # studies whose images are kept
 WAITING: Final = 64  # requests that wait for the thread
 SECONDS: Final = 30.0  # until a request is told to come again; the work goes on
 NO_STORE: Final = {"Cache-Control": "no-store"}
@@ -42,7 +43,8 @@ def explorer_module(studies: Studies, page: Page | None = None) -> RouteModule:
             *page_routes(shown),
             Route("/v1/explorer", cache.give_overview),
             Route("/v1/explorer/studies/{number}", cache.give_study),
-            Route("/v1/explorer/studies/{number}/image", cache.give_image),
+            Route("/v1/explorer/studies/{number}/images", cache.give_images),
+            Route("/v1/explorer/search", cache.give_found, methods=["POST"]),
         ],
         contract=read_contract("tabon.service.explorer"),
     )
@@ -58,7 +60,7 @@ class StudyCache:
         self._waiting = 0
         self.overview: Callable[[], str] = lru_cache(1)(lambda: as_json(overview_record(studies)))
         self.study: Callable[[int], str] = lru_cache(STUDIES_KEPT)(self._study)
-        self.image: Callable[[int], EncodedImage | None] = lru_cache(IMAGES_KEPT)(self._image)
+        self.images: Callable[[int], str | None] = lru_cache(IMAGES_KEPT)(self._images)
 
     async def give_overview(self, _: "Request") -> "Response":
         """Give the list of studies, with the pick of each, and the maps of the bank."""
@@ -69,13 +71,18 @@ class StudyCache:
         number = self._number(request)
         return answer(await self.ask(lambda: self.study(number)), headers=NO_STORE)
 
-    async def give_image(self, request: "Request") -> "Response":
-        """Give the X-ray of one study, if there is one."""
+    async def give_images(self, request: "Request") -> "Response":
+        """Give the X-rays of one study, prior and current, if there are any."""
         number = self._number(request)
-        image = await self.ask(lambda: self.image(number))
-        if image is None:
+        images = await self.ask(lambda: self.images(number))
+        if images is None:
             raise ServiceError(404, "the study has no image that can be shown", "start with --images FOLDER")
-        return answer(image.data, media=image.media_type, headers=NO_STORE)
+        return answer(images, headers=NO_STORE)
+
+    async def give_found(self, request: "Request") -> "Response":
+        """Give the studies with a sentence that holds the words; words of reports are in no address."""
+        asked = search_from_body(await request.body())
+        return answer(await self.ask(lambda: self._found(*asked)), headers=NO_STORE)
 
     async def ask(self, work: Callable[[], T]) -> T:
         """Wait for a piece of work, but not for ever."""
@@ -103,14 +110,26 @@ class StudyCache:
 
     def _study(self, number: int) -> str:
         """Work out one study."""
-        study = self.studies.study(number)
-        address = f"/v1/explorer/studies/{number}/image" if study.line.has_image else None
-        return as_json(study_record(study, address))
+        return as_json(study_record(self.studies.study(number), None))
 
-    def _image(self, number: int) -> EncodedImage | None:
-        """Read one image; a broken one is as if it were not there."""
+    def _images(self, number: int) -> str | None:
+        """Read the images of a study; broken ones are as if they were not there."""
         images = self.studies.settings.images
-        try:
-            return None if images is None else images.read(self.studies.queries[number])
-        except BadInputError:
-            return None
+        found = None if images is None else films_record(images, self.studies.queries[number])
+        return None if found is None else as_json(found)
+
+    def _found(self, words: str, within: Within) -> str:
+        """Look for words in all studies."""
+        picks = [line.selection.selected for line in self.studies.lines]
+        return as_json({"found": list(map(asdict, find_words(self.studies.queries, picks, words, within)))})
+
+
+def search_from_body(body: bytes) -> tuple[str, Within]:
+    """Read what is searched, and in which reports."""
+    record = object_from_body(body, Limits())
+    words, within = record.get("words"), record.get("within", "any")
+    if not isinstance(words, str) or not words.strip() or len(words) > LONGEST:
+        raise ServiceError(422, f"'words' is no text of 1 to {LONGEST} characters", "send words to look for")
+    if within not in WITHIN:
+        raise ServiceError(422, "'within' has a value that is not taken", f"give one of {', '.join(WITHIN)}")
+    return words, within

@@ -317,5 +317,6 @@ def transition_record(chain: Chain, position: int, *, dated: bool, history: int)
         **when,
         "view": chain.view,
         "image": image_of(current, chain.view).path,
+        "prior_image": image_of(prior, chain.view).path,
         "split": chain.split,
     }

@@ -24,7 +24,7 @@ from tabon.text.records import MAX_DRAFTS
 IMPORTED = DataSet(name="imported", read=lambda _: iter(()), egress="none", order="dates")
 SHOWN_IDS, LONGEST_ID = 3, 40  # in a message; characters
 LONGEST_NUMBER = 9  # digits by which drafts are sorted
-KEPT = ("prior_date", "current_date", "image")  # of a transition, in its query
+KEPT = ("prior_date", "current_date", "image", "prior_image")  # of a transition, in its query
 HINTS = {
     "bad-date": f"write dates as {FORMS}",
     "no-ap-pa-view": "leave the views out with --columns view=-",

@@ -3,21 +3,23 @@
 Studies are counted from 0, and so are drafts.
 """
 
-from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from tabon._internal.atomic_files import replacing
-from tabon.errors import BadInputError
 from tabon.explanation.evidence import evidence_lines
 from tabon.explanation.flags import FLAG_KINDS
 from tabon.explanation.text import flag_lines
+from tabon.method.selection import Selection
+from tabon.service.explorer.films import ImageFolder
+from tabon.service.explorer.references import SectionAlignments, Sentences
 from tabon.service.explorer.studies import Note, Studies, Study, StudyDraft, StudyLine
 from tabon.service.page import Page, as_json, frame, joined, read_parts
 from tabon.service.parsing import NOTICE
 from tabon.service.report_records import Record, line_record, number, report_record
+from tabon.text.records import Query
 
 FOLDER: Final = "explorer/page"
 SCRIPTS: Final = (  # joined in this order; the last one starts the page
@@ -28,10 +30,17 @@ SCRIPTS: Final = (  # joined in this order; the last one starts the page
     "requests.js",
     "theme.js",
     "wording.js",
+    "terms.js",
+    "films.js",
     "data.js",
+    "filters.js",
+    "rows.js",
+    "histogram.js",
+    "selectors.js",
     "list.js",
     "alignment.js",
     "comparison.js",
+    "reference.js",
     "panels.js",
     "decision.js",
     "distances.js",
@@ -40,20 +49,21 @@ SCRIPTS: Final = (  # joined in this order; the last one starts the page
     "keys.js",
     "page.js",
 )
-STYLES: Final = ("frame.css", "wording.css", "explorer.css")
-DATA_START: Final = '<script type="application/json" id="explorer-data">'
+STYLES: Final = ("frame.css", "wording.css", "terms.css", "films.css", "explorer.css")
+LONGEST_PREVIEW: Final = 240  # characters of a pick that the list shows
 
 
-def overview_record(studies: Studies, lines: Sequence[StudyLine] | None = None) -> Record:
-    """Return what the page shows of all studies; `lines` where they were made already."""
-    bank, score = studies.bank, studies.settings.score
-    shown = studies.lines if lines is None else lines
+def overview_record(studies: Studies) -> Record:
+    """Return what the page shows of all studies."""
+    bank, score, beside = studies.bank, studies.settings.score, studies.beside
     return {
         "notice": NOTICE,
         "title": studies.settings.title,
         "signature": studies.signature,
+        "selector": studies.selector_name,
+        "beside": None if beside is None else {"selector": beside.scorer.name, "signature": beside.signature},
         "bank": {"transitions": len(bank), "patients": len(bank.patients), "sha256": bank.sha256},
-        "score": None if score is None or all(line.scores is None for line in shown) else score.name,
+        "score": None if score is None or all(line.scores is None for line in studies.lines) else score.name,
         "cited": studies.cited,
         "parts_add_up": studies.parts_add_up,
         "flag_kinds": list(FLAG_KINDS),
@@ -69,24 +79,33 @@ def overview_record(studies: Studies, lines: Sequence[StudyLine] | None = None) 
             {
                 **_head(line),
                 "drafts": len(line.query.candidates),
+                "preview": _preview(line),
                 "flags": list(dict.fromkeys(flag.kind for flag in line.flags)),
                 "has_image": line.has_image,
             }
-            for line in shown
+            for line in studies.lines
         ],
     }
 
 
-def study_record(study: Study, image: str | None) -> Record:
-    """Return one study; `image` is an address that the page may show."""
-    line, query = study.line, study.line.query
+def study_record(study: Study, films: Record | None) -> Record:
+    """Return one study; `films` are its images, or null if it has none or they are asked for alone."""
+    line, query, reference = study.line, study.line.query, study.reference
     return {
         **_head(line),
+        "has_image": line.has_image,
         "prior": report_record(query.prior),
-        "notes": list(flag_lines(line.selection.flags)),
+        "notes": list(flag_lines(line.selection.flags, first=1)),
         "older_priors": max(0, len(query.priors) - 1),
-        "reference": None if study.reference is None else report_record(study.reference),
-        "drafts": [_draft_record(draft) for draft in study.drafts],
+        "reference": None
+        if reference is None
+        else {
+            **report_record(reference.report),
+            "alignment": _alignments(reference.beside_prior, study.prior_sentences, reference.sentences),
+        },
+        "why": study.why,
+        "beside_why": study.beside_why,
+        "drafts": [_draft_record(draft, study) for draft in study.drafts],
         "map": {
             section: {
                 "drafts": [point and list(point) for point in placed.drafts],
@@ -94,29 +113,61 @@ def study_record(study: Study, image: str | None) -> Record:
             }
             for section, placed in study.places.items()
         },
-        "image": image,
+        "films": films,
     }
 
 
 def _head(line: StudyLine) -> Record:
     """Return what the list and the study have in common."""
-    selection = line.selection
     return {
         "number": line.number,
         "id": line.query.id,
         "patient": line.query.patient,
+        **_choice(line, line.selection),
+        "p": number(line.selection.p),
+        "best": None if line.scores is None else number(max(line.scores)),
+        "beside": None if line.beside is None else _choice(line, line.beside),
+    }
+
+
+def _choice(line: StudyLine, selection: Selection) -> Record:
+    """Return what one selector chose."""
+    return {
         "selected": selection.selected,
         "margin": number(selection.margin),
         "tied": selection.tied,
         "abstained": selection.abstained,
-        "p": number(selection.p),
-        "gain": number(line.gain),
+        "score": number(line.score(selection)),
+        "gain": number(line.gain(selection)),
     }
 
 
-def _draft_record(draft: StudyDraft) -> Record:
-    """Return one draft."""
-    distances = draft.distances
+def _beside_total(line: StudyLine, draft: int) -> float | None:
+    """Return a draft's total distance under the second selector."""
+    totals = () if line.beside is None else line.beside.total_distances
+    return number(totals[draft]) if totals else None
+
+
+def _preview(line: StudyLine) -> str:
+    """Return the first words of what was chosen, else of the prior: of the impression if there is one."""
+    picked = line.selection.selected
+    report = line.query.prior if picked is None else line.query.candidates[picked]
+    words = " ".join((report.impression or report.findings).split())
+    return words if len(words) <= LONGEST_PREVIEW else words[:LONGEST_PREVIEW].rstrip() + "\u2026"
+
+
+def _alignments(found: SectionAlignments, prior: Sentences, current: Sentences) -> Record:
+    """Return alignments by section, those that have a line."""
+    return {
+        section: [line_record(pair, prior[section], current[section]) for pair in pairs]
+        for section, pairs in found.items()
+        if pairs
+    }
+
+
+def _draft_record(draft: StudyDraft, study: Study) -> Record:
+    """Return one draft; its verdict counts drafts from 1."""
+    distances, reference = draft.distances, study.reference
     return {
         "number": draft.number,
         "rank": draft.rank,
@@ -124,7 +175,7 @@ def _draft_record(draft: StudyDraft) -> Record:
         "sections": {} if distances is None else _numbers(distances.sections),
         "lacks": [] if distances is None else list(distances.lacks),
         "parts": {} if distances is None else {name: _numbers(own) for name, own in distances.parts.items()},
-        "verdict": draft.explanation.verdict,
+        "verdict": draft.explanation.verdict_from(1),
         "against": draft.explanation.against,
         "decision": [
             {
@@ -149,6 +200,10 @@ def _draft_record(draft: StudyDraft) -> Record:
             ]
             for name, part in draft.explanation.sections.items()
         },
+        "beside_reference": None
+        if reference is None
+        else _alignments(reference.drafts[draft.number], reference.sentences, draft.sentences),
+        "beside_total": _beside_total(study.line, draft.number),
         "nearest": {
             name: [
                 {
@@ -205,27 +260,42 @@ def write_report(
 def report_parts(
     studies: Studies, page: Page, note: Note, on_progress: Callable[[int], None] = lambda _: None
 ) -> Iterator[str]:
-    """Yield the page piece by piece; the data stand in one element, which is never run."""
-    before, after = frame(page, studies.settings.title)
+    """Yield the page piece by piece; studies are worked out as they are written."""
+
+    def records() -> Iterator[Record]:
+        for done, study in enumerate(studies.all(), start=1):
+            yield study_record(study, _films(studies, study, note))
+            on_progress(done)
+
+    yield from page_parts(page, overview_record(studies), records())
+
+
+def page_parts(page: Page, overview: Record, studies: Iterable[Record]) -> Iterator[str]:
+    """Yield the page with these data: list and script first, then one element a study, which is never run.
+
+    The list is shown while a browser still reads the studies, and a study is read when it is opened.
+    """
+    before, after = frame(page, overview["title"])
+    script, end, rest = after.rpartition("</body>")
     yield before
-    yield DATA_START + '{"studies":['
-    lines: list[StudyLine] = []
-    for study in studies.all():
-        yield ("," if lines else "") + as_json(study_record(study, _data_url(studies, study, note)))
-        lines.append(study.line.listed())
-        on_progress(len(lines))
-    yield '],"overview":' + as_json(overview_record(studies, lines)) + "}</script>\n"
-    yield after
+    yield _data("overview-data", overview)
+    yield script
+    for study in studies:
+        yield _data(f"study-data-{study['number']}", study)
+    yield end + rest
 
 
-def _data_url(studies: Studies, study: Study, note: Note) -> str | None:
-    """Return a study's image inside its own address; a broken one is left out and named."""
+def _data(name: str, record: Record) -> str:
+    """Return an element that holds data."""
+    return f'<script type="application/json" id="{name}">{as_json(record)}</script>\n'
+
+
+def _films(studies: Studies, study: Study, note: Note) -> Record | None:
+    """Return a study's images; a broken one is left out and named."""
     images = studies.settings.images
-    if images is None:
-        return None
-    try:
-        image = images.read(study.line.query)
-    except BadInputError as error:
-        note(f"study {study.line.query.id!r}: {error}")
-        return None
-    return None if image is None else f"data:{image.media_type};base64,{b64encode(image.data).decode()}"
+    return None if images is None else films_record(images, study.line.query, note)
+
+
+def films_record(images: ImageFolder, query: Query, note: Note = lambda _: None) -> Record | None:
+    """Return the images of a study that can be shown, prior and current; null if none can."""
+    return {name: film.record() for name, film in images.read(query, note).items()} or None

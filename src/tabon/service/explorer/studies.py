@@ -7,138 +7,40 @@ another. One `Studies` does one thing at a time; it may be called from any threa
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath, PureWindowsPath
 from threading import RLock
 from typing import Final
 
-import numpy as np
-
 from tabon.encoders.sentence_store import CachingEncoder
-from tabon.errors import BadInputError, UnknownNameError
-from tabon.evaluation.draft_scores import measure_section
-from tabon.evaluation.inputs import Case
+from tabon.errors import BadInputError
+from tabon.explanation.evidence import cited_by
 from tabon.explanation.explanation import (
     DraftDistances,
     Explainer,
     Explanation,
     TrainingChange,
-    cited_by,
     explainer_of,
     parts_add_up,
     transition_distance,
 )
 from tabon.explanation.flags import Flag, query_flags
-from tabon.generation.images import encode_image
-from tabon.generation.protocol import EncodedImage
 from tabon.method.bank import TransitionBank
 from tabon.method.selection import Selection
-from tabon.metrics import WEIGHTLESS, Metric, load_metrics
 from tabon.selectors import Selector
 from tabon.selectors.scorer import Batch
 from tabon.selectors.selector import bank_encoder
 from tabon.selectors.setup import AbstainingSelector, SelectionSettings, make_selector, may_abstain
+from tabon.service.explorer.films import ImageFolder
 from tabon.service.explorer.maps import Placed, Placer, SectionMap, section_map
-from tabon.text.records import Query, reference_of
+from tabon.service.explorer.references import AlignedReference, Sentences, aligned_references
+from tabon.service.explorer.scores import DraftScore, Scores
+from tabon.text.records import Query
 from tabon.text.reports import SECTIONS, Report, Section
 
-MAX_SIDE: Final = 1024  # pixels of the longer side
-LONGEST_NAME: Final = 1024
 Note = Callable[[str], None]  # called with the reason why an image is not shown
-DEFAULT_SCORE = "rouge-l-f"
-Scores = tuple[float, ...]  # one per draft
 MOST_STUDIES: Final = 20_000  # of one page
 REMEMBERED = 20_000  # sentences
 BATCH: Final = 64  # studies that are worked out at once
 NEIGHBOURS: Final = 3  # training transitions that are shown of each draft
-
-
-@dataclass(frozen=True, slots=True)
-class ImageFolder:
-    """The folder that the `image` of a query is relative to."""
-
-    root: Path
-
-    def path_of(self, query: Query) -> Path | None:
-        """Return a study's image file; None if it names none, or none that lies in the folder.
-
-        Links are followed only where they stay inside.
-        """
-        name = query.facts.get("image")
-        if not isinstance(name, str) or not _is_plain(name):
-            return None
-        try:
-            path = (self.root / name).resolve(strict=True)
-            inside = path.is_relative_to(self.root.resolve(strict=True))
-            return path if inside and path.is_file() else None
-        except (OSError, RuntimeError, ValueError):  # not there, a circle of links
-            return None
-
-    def read(self, query: Query) -> EncodedImage | None:
-        """Return a study's image as a browser can show it; None if there is none.
-
-        Raises:
-            BadInputError: the file is not a whole image.
-        """
-        path = self.path_of(query)
-        return None if path is None else encode_image(path, max_side=MAX_SIDE)
-
-
-def open_folder(root: Path) -> ImageFolder:
-    """Return a folder of images that is there."""
-    if not root.is_dir():
-        raise BadInputError(f"{root} is not a folder; give --images the folder of the images")
-    return ImageFolder(root)
-
-
-def _is_plain(name: str) -> bool:
-    """Whether a name is a relative path that goes down only.
-
-    >>> [_is_plain(name) for name in ("a/b.png", "../b.png", "/b.png", "a/../../b", "C:/b.png", "")]
-    [True, False, False, False, False, False]
-    """
-    places = PurePosixPath(name), PureWindowsPath(name)
-    return (
-        0 < len(name) <= LONGEST_NAME
-        and "\0" not in name
-        and not any(path.is_absolute() or path.drive or ".." in path.parts for path in places)
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class DraftScore:
-    """A score of one metric, by its name."""
-
-    name: str
-    metric: Metric
-
-    def of(self, query: Query) -> Scores | None:
-        """Return the scores of a query's drafts; None if there is none, or no reference with a section.
-
-        A draft's score is the mean over the sections that the reference has.
-        """
-        reference = reference_of(query)
-        case = None if reference is None else Case(query, reference)
-        sections = [section for section in SECTIONS if case is not None and case.has(section)]
-        if case is None or not sections or not query.candidates:
-            return None
-        column = [score.name for score in self.metric.scores].index(self.name)
-        rows = [
-            measure_section(self.metric, [case], section).per_draft()[0, :, column] for section in sections
-        ]
-        return tuple(np.mean(rows, axis=0).tolist())
-
-
-def score_named(name: str) -> DraftScore:
-    """Find the metric, of those that need no weights, that has a score."""
-    metrics, missing = load_metrics(WEIGHTLESS, {})
-    found = {score.name: metric for metric in metrics for score in metric.scores}
-    if name in found:
-        return DraftScore(name, found[name])
-    if missing:
-        raise BadInputError(
-            f"no score {name!r} is installed here: " + "; ".join(sorted(set(missing.values())))
-        )
-    raise UnknownNameError("score", name, found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,17 +64,27 @@ class StudyLine:
     flags: tuple[Flag, ...]  # of the picked draft
     scores: Scores | None
     has_image: bool
+    beside: Selection | None = None  # what the second selector chose
 
-    @property
-    def gain(self) -> float | None:
-        """Return the pick's score less the mean over all drafts, which a random pick would get."""
-        if self.scores is None or self.selection.selected is None:
+    def score(self, selection: Selection) -> float | None:
+        """Return the score of what a selector chose."""
+        if self.scores is None or selection.selected is None:
             return None
-        return self.scores[self.selection.selected] - sum(self.scores) / len(self.scores)
+        return self.scores[selection.selected]
+
+    def gain(self, selection: Selection) -> float | None:
+        """Return the pick's score less the mean over all drafts, which a random pick would get."""
+        score = self.score(selection)
+        return None if score is None or self.scores is None else score - sum(self.scores) / len(self.scores)
 
     def listed(self) -> "StudyLine":
         """Return the line without what only the study shows: thousands of lines are kept."""
-        return replace(self, selection=replace(self.selection, sections={}, total_distances=()))
+        return replace(self, selection=_listed(self.selection), beside=self.beside and _listed(self.beside))
+
+
+def _listed(selection: Selection) -> Selection:
+    """Return a selection without its distances."""
+    return replace(selection, sections={}, total_distances=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +96,7 @@ class StudyDraft:
     report: Report
     distances: DraftDistances | None  # None if nothing could be compared
     explanation: Explanation
+    sentences: Sentences
     nearest: Mapping[Section, tuple[TrainingChange, ...]]
     flags: tuple[Flag, ...]
     score: float | None
@@ -194,9 +107,12 @@ class Study:
     """Everything that is shown of one study."""
 
     line: StudyLine
-    reference: Report | None
+    prior_sentences: Sentences
+    reference: AlignedReference | None
     drafts: tuple[StudyDraft, ...]
     places: Mapping[Section, Placed] = field(default_factory=dict)
+    why: str | None = None  # what was chosen and what decided most, drafts counted from 1; None: nothing was
+    beside_why: str | None = None  # the same of the second selector
 
 
 class Studies:
@@ -209,13 +125,14 @@ class Studies:
         settings: ExplorerSettings | None = None,
         *,
         abstaining: AbstainingSelector | Selector | None = None,
+        beside: Selector | None = None,
     ) -> None:
-        """Take a selector of its own, what chooses where that may abstain too, and the queries."""
+        """Take a selector of its own, what chooses if that may abstain too, queries, a second selector."""
         self.settings = ExplorerSettings() if settings is None else settings
         self.queries = tuple(queries)
         check_count(len(self.queries))
         self._selector, self._abstaining = selector, selector if abstaining is None else abstaining
-        self.bank = selector.bank
+        self.beside, self.bank = beside, selector.bank
         self._lock = RLock()
         self._maps: Mapping[Section, SectionMap] | None = None
         self._listed: tuple[StudyLine, ...] | None = None
@@ -228,6 +145,11 @@ class Studies:
     def signature(self) -> str:
         """Return what goes under every number."""
         return self._abstaining.signature
+
+    @property
+    def selector_name(self) -> str:
+        """Return what `--selector` calls the method."""
+        return self._selector.scorer.name
 
     @property
     def cited(self) -> str:
@@ -257,6 +179,11 @@ class Studies:
                 answered = (self._answered(numbers, self._batch(numbers)) for numbers in self._batches())
                 self._listed = tuple(line.listed() for lines in answered for line in lines)
             return self._listed
+
+    def prepare(self) -> int:
+        """Work out all that the list shows, and return how many studies it has."""
+        _, lines = self.maps, self.lines
+        return len(lines)
 
     def study(self, number: int) -> Study:
         """Return one study, by its place in the file from 0.
@@ -289,6 +216,7 @@ class Studies:
         """Return the line of each study of a batch."""
         queries = self.queries[numbers.start : numbers.stop]
         score, images = self.settings.score, self.settings.images
+        beside = [None] * len(queries) if self.beside is None else self.beside.choose(batch)
         return [
             StudyLine(
                 number=number,
@@ -296,9 +224,12 @@ class Studies:
                 selection=selection,
                 flags=() if selection.selected is None else query_flags(query, selection.selected),
                 scores=None if score is None else score.of(query),
-                has_image=images is not None and images.path_of(query) is not None,
+                has_image=images is not None and images.has_any(query),
+                beside=other,
             )
-            for number, query, selection in zip(numbers, queries, self._abstaining.choose(batch), strict=True)
+            for number, query, selection, other in zip(
+                numbers, queries, self._abstaining.choose(batch), beside, strict=True
+            )
         ]
 
     def _studies(self, numbers: range) -> list[Study]:
@@ -306,13 +237,20 @@ class Studies:
         batch = self._batch(numbers)
         lines = self._answered(numbers, batch)
         explainer = explainer_of(self._selector, batch, neighbours=0, bank_text=self.settings.bank_text)
+        second = None if self.beside is None else explainer_of(self.beside, batch, neighbours=0)
         placer = Placer(self.bank, batch, explainer.distance, self.maps)
+        references = aligned_references(self._selector, batch)
         return [
             Study(
                 line=line,
-                reference=reference_of(line.query),
+                prior_sentences=batch.priors[batch.places[place][-1]],
+                reference=references[place],
                 drafts=tuple(self._drafts(line, explainer, place)),
                 places=placer.places(place, line.selection),
+                why=_why(explainer, place, line.selection),
+                beside_why=None
+                if second is None or line.beside is None
+                else _why(second, place, line.beside),
             )
             for place, line in enumerate(lines)
         ]
@@ -329,6 +267,9 @@ class Studies:
                 report=line.query.candidates[number],
                 distances=None if rank is None else explanation.drafts[rank],
                 explanation=explanation,
+                sentences=explainer.batch.drafts[
+                    explainer.batch.rows(explainer.batch.places[place][-1])[number]
+                ],
                 nearest={
                     section: tuple(
                         explainer.training_change(one, section, aligned=False)
@@ -343,16 +284,39 @@ class Studies:
             )
 
 
+def _why(explainer: Explainer, place: int, selection: Selection) -> str | None:
+    """Say in one sentence what was chosen and what decided most; nothing if nothing was chosen."""
+    if selection.selected is None:
+        return None
+    return explainer.explain(place, selection, None).verdict_from(1, numbers=False)
+
+
 def explorer_of(
     bank: TransitionBank,
     selection: SelectionSettings,
     queries: Iterable[Query],
     settings: ExplorerSettings | None = None,
+    *,
+    beside: str | None = None,
 ) -> Studies:
-    """Make the selector that the settings name, for these studies alone, and put them before it."""
+    """Make the selector that the settings name, for these studies alone, and put them before it.
+
+    `beside` names a second selector, which has its own distances and abstains only for a rule of its own.
+    """
     encoder = CachingEncoder(bank_encoder(bank, selection.encoder), REMEMBERED)
     selector = make_selector(bank, selection, encoder)
-    return Studies(selector, queries, settings, abstaining=may_abstain(selector, selection))
+    second = None if beside is None else make_selector(bank, _second(selection, beside), encoder)
+    return Studies(selector, queries, settings, abstaining=may_abstain(selector, selection), beside=second)
+
+
+def _second(selection: SelectionSettings, name: str) -> SelectionSettings:
+    """Return the settings of a second selector: what belongs to the first one's method is left out."""
+    return SelectionSettings(
+        selector=name,
+        history=selection.history,
+        allow_bank_patients=selection.allow_bank_patients,
+        store=selection.store,
+    )
 
 
 def check_count(count: int) -> None:

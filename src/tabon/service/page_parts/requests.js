@@ -28,12 +28,14 @@ class Refused extends Error {}
 /** Wait some seconds. */
 const wait = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds));
 
-/** Return the answer to a GET; a refusal is an error of one sentence. A busy service is asked again. */
-async function ask(path, left = PATIENCE) {
+/** Return the answer to a GET, or to a POST of a body; a refusal is an error of one sentence. A busy service is asked again. */
+async function ask(path, { body, left = PATIENCE } = {}) {
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  const sent = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+  if (sent.body) headers["Content-Type"] = "application/json";
   let answer;
   try {
-    answer = await fetch(path, { headers, cache: "no-store", credentials: "omit", redirect: "error" });
+    answer = await fetch(path, { headers, ...sent, cache: "no-store", credentials: "omit", redirect: "error" });
   } catch {
     throw new Error("The service did not answer; check that it still runs, then load the page again.");
   }
@@ -41,7 +43,7 @@ async function ask(path, left = PATIENCE) {
   if (pause > 0 && left > 0) {
     announce("The service is still working this out; it is asked again.");
     await wait(Math.min(pause, 10));
-    return ask(path, left - 1);
+    return ask(path, { body, left: left - 1 });
   }
   if (answer.status === 401) throw new Refused(token ? "The token was refused; check it." : "");
   if (!answer.ok) throw new Error(`The service answered ${answer.status} instead of the data; its log says more.`);

@@ -21,22 +21,25 @@ function unaligned(prior, current) {
   return [...current.map((_, now) => line(null, null, now)), ...prior.map((_, at) => line(null, at, null))];
 }
 
-/** Return the lines of one draft in one section. */
-function linesOf(study, draft, section) {
-  const lines = draft.alignment[section];
-  return readingOrder(lines && lines.length ? lines : unaligned(study.prior[section], draft.report[section]));
+/** Return the lines of one column beside the base in one section. */
+function linesOf(base, column, section) {
+  const lines = column.alignment[section];
+  return readingOrder(lines && lines.length ? lines : unaligned(base.report[section], column.report[section]));
 }
 
-/** Return rows {prior, cells}: one prior sentence, and what each of one or two drafts makes of it. */
-function rowsOf(study, drafts, section) {
-  const [first, second] = drafts.map((draft) => linesOf(study, draft, section));
-  const rows = first.map((line) => ({ prior: line.prior, cells: [line, null] }));
-  let after = -1;
-  for (const line of second ?? []) {
-    const partner = line.prior === null ? -1 : rows.findIndex((row) => row.prior === line.prior && !row.cells[1]);
-    if (partner >= 0) after = partner;
-    else rows.splice((after += 1), 0, { prior: line.prior, cells: [null, null] });
-    rows[after].cells[1] = line;
-  }
-  return rows;
+/** Return rows {prior, cells}: one sentence of the base, and what each column makes of it. */
+function rowsOf(base, columns, section) {
+  const [first, ...others] = columns.map((column) => linesOf(base, column, section));
+  const found = first.map((line) => ({ prior: line.prior, cells: [line] }));
+  others.forEach((lines, at) => {
+    let after = -1;
+    for (const line of lines) {
+      const partner =
+        line.prior === null ? -1 : found.findIndex((row) => row.prior === line.prior && !row.cells[at + 1]);
+      if (partner >= 0) after = partner;
+      else found.splice((after += 1), 0, { prior: line.prior, cells: [] });
+      found[after].cells[at + 1] = line;
+    }
+  });
+  return found;
 }

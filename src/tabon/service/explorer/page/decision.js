@@ -17,7 +17,7 @@ function decisionPanel(study, draft) {
   const decided = draft.decision.filter((one) => !isNumber(one.share) || Math.round(100 * one.share) !== 0);
   const most = Math.max(...decided.map((one) => Math.abs(one.share ?? 0)), 0);
   const evidence = SECTIONS.filter((section) => draft.evidence[section]?.length).map((section) => [
-    el("h4", {}, `${title(section)} of draft ${draft.number}`),
+    el("h4", {}, `${title(section)} of ${draftLabel(draft.number).toLowerCase()}`),
     el(
       "ul",
       { class: "evidence" },
@@ -27,14 +27,16 @@ function decisionPanel(study, draft) {
   return el(
     "section",
     { class: "panel" },
-    el("h3", {}, `What decided about draft ${draft.number}`),
-    draft.number === study.selected ? null : el("p", { class: "words" }, title(`${draft.verdict}.`)),
+    el("h3", {}, `What decided about ${draftLabel(draft.number).toLowerCase()}`),
+    el("p", { class: "words" }, title(`${draft.verdict}.`)),
     draft.decision.length
       ? [
           el(
             "p",
             { class: "faint" },
-            `Each part's share of the lead of draft ${study.selected} over draft ${draft.against}, and what it adds. Shares add up to 100 %; one below zero speaks for draft ${draft.against}.`,
+            "Each part's ",
+            term("lead", "share of the lead"),
+            ` of draft ${study.selected + 1} over draft ${draft.against + 1}, and what it adds. Shares add up to 100 %; one below zero speaks for draft ${draft.against + 1}.`,
           ),
           el(
             "ol",

@@ -4,22 +4,32 @@
 function measures(study) {
   const parts = (section) => [...new Set(study.drafts.flatMap((draft) => Object.keys(draft.parts?.[section] ?? {})))];
   const inSection = (section) => [
-    { name: title(section), section, values: study.drafts.map((draft) => draft.sections?.[section] ?? null) },
+    { name: title(section), means: "section", section, values: study.drafts.map((draft) => draft.sections?.[section] ?? null) },
     ...parts(section).map((part) => ({
       name: `${title(section)}: ${part}`,
       part: true,
+      means: "part",
       section,
       values: study.drafts.map((draft) => draft.parts?.[section]?.[part] ?? null),
     })),
   ];
   const groups = [
-    { name: "Total distance", values: study.drafts.map((draft) => draft.total) },
+    { name: "Total distance", means: "total", values: study.drafts.map((draft) => draft.total) },
     ...SECTIONS.flatMap(inSection),
   ];
+  if (study.beside) {
+    groups.push({
+      name: `Total distance of ${overview.beside.selector}`,
+      means: "total",
+      star: "☆",
+      values: study.drafts.map((draft) => draft.beside_total),
+    });
+  }
   if (study.drafts.some((draft) => isNumber(draft.score))) {
     groups.push({
       name: `Score ${overview.score ?? ""}`,
       higher: true,
+      means: "score",
       values: study.drafts.map((draft) => draft.score),
     });
   }
@@ -27,8 +37,8 @@ function measures(study) {
 }
 
 /** Return one bar: the draft's number, the bar, the value. */
-function bar(study, group, draft, value, scale) {
-  const picked = draft.number === study.selected;
+function bar(study, group, draft, value, scale, digits) {
+  const picked = draft.number === (group.star ? study.beside.selected : study.selected);
   const lacks = group.section && draft.lacks.includes(group.section) ? " (lacks it)" : "";
   return el(
     "li",
@@ -37,8 +47,8 @@ function bar(study, group, draft, value, scale) {
       "span",
       { class: "who" },
       said("draft "),
-      `${draft.number}`,
-      picked ? el("span", {}, el("span", { "aria-hidden": "true" }, " ★"), said(" picked")) : null,
+      `${draft.number + 1}`,
+      picked ? el("span", {}, el("span", { "aria-hidden": "true" }, ` ${group.star ?? "★"}`), said(" picked")) : null,
     ),
     svg(
       "svg",
@@ -46,21 +56,22 @@ function bar(study, group, draft, value, scale) {
       svg("rect", { class: "track", width: 100, height: 10 }),
       isNumber(value) ? svg("rect", { class: "fill", width: (100 * Math.max(0, value)) / scale, height: 10 }) : null,
     ),
-    el("span", { class: "value" }, number(value, "–") + lacks),
+    el("span", { class: "value" }, number(value, "–", digits) + lacks),
   );
 }
 
 /** Return one group of bars. */
 function barGroup(study, group) {
   const scale = Math.max(...group.values.filter(isNumber), 1e-9);
+  const digits = digitsFor(group.values);
   return el(
     "section",
     { class: group.part ? "bars part-of" : "bars" },
-    el("h4", {}, group.name, el("small", {}, group.higher ? " higher is better" : "")),
+    el("h4", {}, group.part ? group.name : term(group.means, group.name), el("small", {}, group.higher ? " higher is better" : "")),
     el(
       "ol",
       {},
-      study.drafts.map((draft, at) => bar(study, group, draft, group.values[at], scale)),
+      study.drafts.map((draft, at) => bar(study, group, draft, group.values[at], scale, digits)),
     ),
   );
 }
@@ -68,10 +79,8 @@ function barGroup(study, group) {
 /** Return all distances of all drafts. */
 function barPanel(study) {
   const groups = measures(study);
-  const parts = overview.parts_add_up ? "The parts of a section add up to it." : "What is named after a colon is beside it.";
-  const words = groups.length
-    ? `A lower distance is better. ★ is the pick.${groups.some((group) => group.part) ? ` ${parts}` : ""}`
-    : "No distance was measured.";
+  const parts = groups.filter((group) => group.part);
+  const words = groups.length ? "A lower distance is better. ★ is the pick." : "No distance was measured.";
   return el(
     "section",
     { class: "panel" },
@@ -80,7 +89,20 @@ function barPanel(study) {
     el(
       "div",
       { class: "groups" },
-      groups.map((group) => barGroup(study, group)),
+      groups.filter((group) => !group.part).map((group) => barGroup(study, group)),
     ),
+    parts.length
+      ? el(
+          "details",
+          { id: "parts", open: state.has("parts"), toggle: (event) => keep({ parts: event.target.open ? "1" : null }) },
+          el("summary", {}, `${count(parts.length, "part")} of these distances`),
+          el("p", { class: "faint" }, overview.parts_add_up ? "The parts of a section add up to it." : "What is named after a colon is beside it."),
+          el(
+            "div",
+            { class: "groups" },
+            parts.map((group) => barGroup(study, group)),
+          ),
+        )
+      : null,
   );
 }

@@ -12,14 +12,16 @@ function step(by) {
   else announce(by > 0 ? "This is the last study." : "This is the first study.");
 }
 
-/** Compare the shown draft with the pick (or the pick with the second best), or stop. */
+/** Compare the shown draft with the pick (or the pick with the second selector's, else the second best), or stop. */
 function toggleCompare() {
   if (!opened || opened.drafts.length < 2) return;
   const [first, second] = shownDrafts(opened);
+  const other = opened.drafts.find((draft) => draft.number === opened.beside?.selected && draft !== first);
   const best = [...opened.drafts].sort((a, b) => a.rank - b.rank).find((draft) => draft !== first);
-  const partner = opened.drafts.find((draft) => draft.number === opened.selected && draft !== first) ?? best;
-  go({ with: second ? null : partner.number });
-  announce(second ? "One draft" : `Compared with draft ${partner.number}`);
+  const partner = opened.drafts.find((draft) => draft.number === opened.selected && draft !== first) ?? other ?? best;
+  const stop = second || state.has("with");
+  go({ with: stop ? null : partner.number });
+  announce(stop ? "One draft" : `Compared with ${draftLabel(partner.number).toLowerCase()}`);
 }
 
 /** Go to the search field, which stands in the list. */
@@ -44,6 +46,8 @@ const ACTIONS = {
   ArrowLeft: () => inStudy() && step(-1),
   Escape: leave,
   c: toggleCompare,
+  r: () => inStudy() && opened?.reference && go({ with: state.get("with") === "reference" ? null : "reference" }),
+  x: () => inStudy() && opened?.has_image && go({ wide: state.has("wide") ? null : "1" }),
   w: () => inStudy() && go({ view: state.get("view") === "written" ? null : "written" }),
   t: nextTheme,
   "/": search,
@@ -67,8 +71,9 @@ function onKey(event) {
     return;
   if (!byId("token").hidden) return;
   readHash();
+  const counted = event.key === "0" ? 10 : Number(event.key); // people count from 1
   const draft =
-    /^[0-9]$/.test(event.key) && opened ? opened.drafts.find((one) => one.number === Number(event.key)) : undefined;
+    /^[0-9]$/.test(event.key) && opened ? opened.drafts.find((one) => one.number === counted - 1) : undefined;
   if (!draft && !Object.hasOwn(ACTIONS, event.key)) return;
   if (event.key.startsWith("Arrow") && /Down|Up/.test(event.key) === inStudy()) return;
   event.preventDefault();

@@ -50,7 +50,7 @@ function draftMarks(study, drafts, project) {
       svg("path", { class: "lead", d: `M${px} ${py}L${x} ${y}` }),
       svg("circle", { class: "spot", cx: px, cy: py, r: 3 }),
       svg("circle", { class: "disc", cx: x, cy: y, r: 10 }),
-      svg("text", { x, y: y + 4, "text-anchor": "middle" }, String(draft.number)),
+      svg("text", { x, y: y + 4, "text-anchor": "middle" }, String(draft.number + 1)),
     );
   });
 }
@@ -90,7 +90,7 @@ function mapWords(study, section) {
   const { bank, explained, total } = overview.map[section];
   const here = study.map[section];
   const placed = study.drafts.filter((_, at) => here.drafts[at]);
-  const missing = study.drafts.filter((_, at) => !here.drafts[at]).map((draft) => draft.number);
+  const missing = study.drafts.filter((_, at) => !here.drafts[at]).map((draft) => draft.number + 1);
   const axes = explained?.every(isNumber)
     ? ` The two axes hold ${percent(explained[0])} and ${percent(explained[1])} of the bank's spread.`
     : "";
@@ -135,7 +135,7 @@ function mapTable(study, section) {
         "tbody",
         {},
         study.drafts.map((draft, at) => row(draftName(study, draft), here.drafts[at])),
-        study.drafts.map((draft, at) => row(`nearest to draft ${draft.number}`, here.nearest?.[at])),
+        study.drafts.map((draft, at) => row(`nearest to draft ${draft.number + 1}`, here.nearest?.[at])),
       ),
     ),
   );

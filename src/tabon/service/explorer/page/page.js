@@ -61,11 +61,14 @@ function drawTop() {
   byId("title").textContent = overview.title;
   byId("facts").textContent =
     `${count(overview.studies.length, "study", "studies")} · bank of ${count(bank.transitions, "transition")} from ${count(bank.patients, "patient")}`;
-  const term = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
+  const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
   byId("provenance").replaceChildren(
-    term("Signature", overview.signature),
-    term("Bank sha256", bank.sha256),
-    term("Score of the gain", overview.score ?? "none: no references"),
+    fact("Selector", overview.selector),
+    fact("Signature", overview.signature),
+    overview.beside ? fact("Second selector", overview.beside.selector) : "",
+    overview.beside ? fact("Its signature", overview.beside.signature) : "",
+    fact("Bank sha256", bank.sha256),
+    fact("Score of the gain", overview.score ?? "none: no references"),
   );
   byId("signature").hidden = false;
 }
@@ -91,7 +94,7 @@ async function start() {
 /** Connect what stands in the page from the beginning. */
 function connect() {
   const wide = window.matchMedia("(min-width: 60rem)");
-  const openFilters = () => (byId("filters").open = wide.matches);
+  const openFilters = () => (byId("filters").open = byId("selectors").open = wide.matches);
   openFilters();
   wide.addEventListener("change", openFilters);
   window.addEventListener("hashchange", () => {
@@ -106,13 +109,16 @@ function connect() {
   });
   byId("filter").addEventListener("reset", (event) => {
     event.preventDefault();
-    go(Object.fromEntries([...FILTERS, "page"].map((key) => [key, null])));
+    go(Object.fromEntries(FILTERS.map((key) => [key, null])));
     byId("q").focus();
   });
   byId("sort").addEventListener("change", (event) =>
-    go({ sort: event.target.value === "number" ? null : event.target.value, page: null }),
+    go({ sort: event.target.value === "number" ? null : event.target.value }),
   );
-  byId("order").addEventListener("click", () => go({ desc: state.has("desc") ? null : "1", page: null }));
+  byId("order").addEventListener("click", () => go({ desc: state.has("desc") ? null : "1" }));
+  byId("spread-of").addEventListener("change", (event) => go({ spread: event.target.value }));
+  window.addEventListener("scroll", () => requestAnimationFrame(() => drawRows()), { passive: true });
+  window.addEventListener("resize", () => overview && !inStudy() && drawRows({ anew: true }));
   byId("theme").addEventListener("click", nextTheme);
   byId("keys").addEventListener("click", () => byId("help").showModal());
   byId("help-close").addEventListener("click", () => byId("help").close());
@@ -130,5 +136,6 @@ function connect() {
 }
 
 useKeptTheme();
+connectTerms(MEANINGS);
 connect();
 start();

@@ -1,10 +1,11 @@
-// A study: flags, training transitions, reference report.
+// A study: flags and training transitions.
 
 /** Return a button that leads to a sentence. */
-function jump(who, section, at, text) {
+function jump(base, who, section, at, text) {
   const short = text.length > 72 ? `${text.slice(0, 70)}…` : text;
   const lead = () => {
-    const target = byId(placeId(who, section, at));
+    if (state.get("view") === "written") go({ view: null });
+    const target = byId(placeId(base, who, section, at));
     target?.focus();
     target?.scrollIntoView({ block: "center" });
   };
@@ -18,6 +19,7 @@ function jump(who, section, at, text) {
 
 /** Return one flag with its words and the way to its sentences. */
 function flagItem(study, draft, flag) {
+  const base = priorBase(study);
   const text = (report, section, at) => report[section]?.[at];
   const here = flag.sentences.filter(
     (at) => typeof text(draft.report, flag.section, at) === "string" && Array.isArray(draft.report[flag.section]),
@@ -35,8 +37,8 @@ function flagItem(study, draft, flag) {
     el(
       "span",
       { class: "jumps" },
-      here.map((at) => jump(draft.number, flag.section, at, text(draft.report, flag.section, at))),
-      there.map((at) => jump("prior", flag.prior_section, at, text(study.prior, flag.prior_section, at))),
+      here.map((at) => jump(base, draft.number, flag.section, at, text(draft.report, flag.section, at))),
+      there.map((at) => jump(base, "prior", flag.prior_section, at, text(study.prior, flag.prior_section, at))),
     ),
   );
 }
@@ -44,7 +46,7 @@ function flagItem(study, draft, flag) {
 /** Return the flags of the shown drafts as lists. */
 function flagPanel(study, drafts) {
   const list = (draft) => [
-    el("h4", {}, `Draft ${draft.number}`),
+    el("h4", {}, draftLabel(draft.number)),
     draft.flags.length
       ? el(
           "ul",
@@ -53,7 +55,7 @@ function flagPanel(study, drafts) {
         )
       : el("p", { class: "note" }, "No flag: nothing that the rules look for was found."),
   ];
-  return el("section", { class: "panel" }, el("h3", {}, "Flags"), drafts.map(list));
+  return el("section", { class: "panel" }, el("h3", {}, term("flags", "Flags")), drafts.map(list));
 }
 
 /** Return whether a sentence is among others, up to case, spaces and the final stop. */
@@ -89,9 +91,9 @@ function nearestItem(item) {
       { class: "marks" },
       el("b", {}, item.id),
       isNumber(item.prior_distance)
-        ? el("span", { class: "faint" }, `its prior is ${number(item.prior_distance)} away`)
+        ? el("span", { class: "faint", ...meaning("visit") }, `its prior is ${number(item.prior_distance)} away`)
         : null,
-      el("span", { class: "faint" }, `distance ${number(item.distance)}`),
+      el("span", { class: "faint", ...meaning("change") }, `distance ${number(item.distance)}`),
     ),
     words,
   );
@@ -112,46 +114,8 @@ function nearestPanel(draft) {
   return el(
     "section",
     { class: "panel" },
-    el("h3", {}, `${overview.cited}: draft ${draft.number}`),
+    el("h3", {}, `${overview.cited}: ${draftLabel(draft.number).toLowerCase()}`),
     el("p", { class: "faint" }, "Real reports of the bank, before and after. Unchanged sentences are faint."),
     SECTIONS.map(part),
   );
-}
-
-/** Return the report that was really written, with scores; a sentence where there is none. */
-function referencePanel(study) {
-  const head = el("h3", {}, "Reference report");
-  const reference = study.reference;
-  if (!reference)
-    return el(
-      "section",
-      { class: "panel" },
-      head,
-      el("p", { class: "note" }, "There is no reference report for this study, so no score and no gain."),
-    );
-  const part = (section) => [
-    el("h4", {}, title(section)),
-    reference[section].length
-      ? el("p", { class: "words" }, reference[section].join(" "))
-      : el("p", { class: "note" }, `The reference has no ${section}.`),
-  ];
-  return el(
-    "section",
-    { class: "panel" },
-    head,
-    el("p", {}, gainWords(study)),
-    SECTIONS.map(part),
-    reference.other ? [el("h4", {}, "Outside the two sections"), el("p", { class: "words" }, reference.other)] : null,
-  );
-}
-
-/** Return what the pick gains over a random one, in words. */
-function gainWords(study) {
-  const picked = study.drafts.find((draft) => draft.number === study.selected);
-  const average = mean(study.drafts.map((draft) => draft.score));
-  const name = overview.score ?? "score";
-  if (!isNumber(average)) return "No draft was scored, so there is no gain.";
-  if (!picked || !isNumber(study.gain))
-    return `${name}: the drafts' mean is ${number(average)}; there is no gain, because no draft is picked.`;
-  return `${name}: the pick has ${number(picked.score)}, the drafts' mean is ${number(average)}, so the gain over a random pick is ${signed(study.gain)}.`;
 }

@@ -1,7 +1,7 @@
 // The state of the page: what its hash says.
 
 let overview = null;
-let embedded = null; // the studies inside the page, by number; null where they are fetched
+let embedded = false; // whether the studies are inside the page; else they are fetched
 let state = new URLSearchParams();
 let lastHash = ""; // the hash that the state was last in step with
 let shown = []; // the studies that pass the filters, in order
@@ -27,11 +27,17 @@ function hashWith(changes) {
 
 /** Go to another state; `push` makes a step that the Back button undoes. */
 function go(changes, { push = false } = {}) {
-  const hash = hashWith(changes);
   if (push) {
-    location.hash = hash; // `hashchange` shows it
+    location.hash = hashWith(changes); // `hashchange` shows it
     return;
   }
+  keep(changes);
+  show();
+}
+
+/** Change the state without drawing anything. */
+function keep(changes) {
+  const hash = hashWith(changes);
   try {
     history.replaceState(null, "", hash);
   } catch {
@@ -39,7 +45,6 @@ function go(changes, { push = false } = {}) {
   }
   lastHash = location.hash;
   state = new URLSearchParams(hash.slice(1));
-  show();
 }
 
 const inStudy = () => state.has("study");

@@ -1,20 +1,44 @@
-// A study: image, head, tabs.
+// A study: images, head, tabs.
 
-/** Return the X-ray image, which arrives when it arrives; nothing where there is none. */
-function imagePanel(study) {
-  if (!study.image) return null;
-  const picture = el("img", { alt: `Chest X-ray of study ${study.id}` });
-  const note = el("p", { class: "note" }, "The image is on its way.");
-  loadImage(study)
-    .then((address) => {
-      picture.src = address;
-      note.remove();
-    })
+/** Return the X-rays, prior beside current, which arrive when they arrive; nothing where there are none. */
+function filmPanel(study) {
+  if (!study.has_image) return null;
+  const wide = state.has("wide");
+  const note = el("p", { class: "note" }, "The images are on their way.");
+  const size = el(
+    "button",
+    { type: "button", id: "films-wide", "aria-pressed": wide, click: () => go({ wide: wide ? null : "1" }) },
+    wide ? "Smaller" : "Larger",
+    el("kbd", {}, "x"),
+  );
+  const panel = el(
+    "section",
+    { class: `panel image${wide ? " wide" : ""}`, "aria-label": "Images" },
+    el("div", { class: "panelhead" }, el("h3", {}, "Images"), size),
+    note,
+  );
+  viewerOf(study)
+    .then((viewer) => note.replaceWith(viewer))
     .catch((error) => {
-      note.textContent = "The image could not be read.";
+      note.textContent = "The images could not be read.";
       if (error instanceof Refused) fail(error);
     });
-  return el("section", { class: "panel image" }, el("h3", {}, "Image"), picture, note);
+  return panel;
+}
+
+let viewed = { study: null, viewer: null }; // the viewer of the open study, with its zoom and window
+
+/** Return the viewer of a study; the one that was made stays as it is looked at. */
+function viewerOf(study) {
+  if (viewed.study !== study) {
+    const made = loadFilms(study).then((films) => {
+      const named = [["Prior", films.prior], ["Current", films.current]].filter(([, film]) => film);
+      if (!named.length) throw new Error("There is no image.");
+      return filmViewer(named);
+    });
+    viewed = { study, viewer: made };
+  }
+  return viewed.viewer;
 }
 
 /** Return which draft was picked and what decided, or why none was. */
@@ -23,26 +47,49 @@ function verdict(study) {
     const why = study.abstained === null ? "no reason is given" : (ABSTENTIONS[study.abstained] ?? study.abstained);
     return `No draft is picked: ${why}.`;
   }
-  return title(`${study.drafts.find((draft) => draft.number === study.selected).verdict}.`);
+  return title(`${study.why}.`);
+}
+
+/** Return what the second selector chose, and whose pick is nearer to the reference. */
+function besideWords(study) {
+  const { beside } = study;
+  if (!beside) return null;
+  const chosen =
+    beside.selected === null
+      ? `picks none: ${ABSTENTIONS[beside.abstained] ?? beside.abstained}`
+      : beside.selected === study.selected
+        ? "picks the same draft"
+        : `picks otherwise: ${study.beside_why}`;
+  const apart = isNumber(study.score) && isNumber(beside.score) ? study.score - beside.score : 0;
+  const better = apart > 0 ? overview.selector : overview.beside.selector;
+  const lead = apart ? ` The pick of ${better} has ${number(Math.abs(apart))} more ${overview.score}.` : "";
+  return el(
+    "p",
+    { class: "words beside" },
+    el("span", { class: "star", "aria-hidden": "true" }, "☆ "),
+    el("b", {}, overview.beside.selector),
+    ` ${chosen}.${lead}`,
+  );
 }
 
 /** Return the numbers of a study as a list of terms. */
 function studyFacts(study) {
-  const fact = (name, value, note) =>
+  const fact = (name, means, value, note) =>
     el(
       "div",
       {},
-      el("dt", {}, name),
+      el("dt", {}, means ? term(means, name) : name),
       el("dd", { class: value === "not measured" ? "faint" : null }, value),
       note ? el("dd", { class: "faint" }, note) : null,
     );
   return el(
     "dl",
     { class: "numbers" },
-    fact("Margin", number(study.margin), "to the second best"),
-    fact("p", number(study.p), "of the best draft; small is implausible"),
-    fact("Gain", signed(study.gain), overview.score ?? "no score"),
-    fact("Drafts", String(study.drafts.length), study.tied ? "tied" : "not tied"),
+    fact("Margin", "margin", difference(study.margin), "to the second best"),
+    fact("p", "p", number(study.p, "not measured", 2), "small is implausible"),
+    fact("Score", "score", number(study.score), overview.score ?? "no reference"),
+    fact("Gain", "gain", signed(study.gain), "over a random pick"),
+    fact("Drafts", study.tied ? "tied" : null, String(study.drafts.length), study.tied ? "tied" : "not tied"),
   );
 }
 
@@ -89,7 +136,7 @@ function shownDraft(study) {
 /** Return the one or two drafts that are shown. */
 function shownDrafts(study) {
   const first = shownDraft(study);
-  const second = state.has("with")
+  const second = state.has("with") && state.get("with") !== "reference"
     ? study.drafts.find((draft) => draft.number === Number(state.get("with")))
     : undefined;
   return [first, second].filter((draft, at, all) => draft && all.indexOf(draft) === at);
@@ -99,12 +146,13 @@ function shownDrafts(study) {
 function chooseDraft(draft) {
   const other = state.get("with") === String(draft.number) ? null : state.get("with");
   go({ draft: draft.number === opened.selected ? null : draft.number, with: other });
-  announce(`Draft ${draft.number}${draft.number === opened.selected ? ", the pick" : ""}`);
+  announce(`${draftLabel(draft.number)}${draft.number === opened.selected ? ", the pick" : ""}`);
 }
 
 /** Return one tab. */
-function draftTab(study, draft, on) {
+function draftTab(study, draft, on, digits) {
   const picked = draft.number === study.selected;
+  const second = study.beside?.selected === draft.number;
   return el(
     "button",
     {
@@ -120,13 +168,14 @@ function draftTab(study, draft, on) {
     el(
       "span",
       { class: "tabname" },
-      `Draft ${draft.number}`,
+      draftLabel(draft.number),
       picked ? el("span", { class: "star" }, " ★ picked") : null,
+      second ? el("span", { class: "star" }, ` ☆${picked ? "" : " second selector"}`) : null,
     ),
     el(
       "small",
       {},
-      `${number(draft.total, "no distance")}${draft.flags.length ? ` · ⚑ ${count(draft.flags.length, "flag")}` : ""}`,
+      `${number(draft.total, "no distance", digits)}${draft.flags.length ? ` · ⚑ ${count(draft.flags.length, "flag")}` : ""}`,
     ),
   );
 }
@@ -147,6 +196,7 @@ function tabKeys(event, study) {
 function chooser(study) {
   const [first, second] = shownDrafts(study);
   const others = study.drafts.filter((draft) => draft !== first);
+  const digits = digitsFor(study.drafts.map((draft) => draft.total));
   const option = (draft) =>
     el("option", { value: draft.number, selected: draft === second }, draftName(study, draft));
   return el(
@@ -155,9 +205,9 @@ function chooser(study) {
     el(
       "div",
       { role: "tablist", "aria-label": "Drafts", keydown: (event) => tabKeys(event, study) },
-      study.drafts.map((draft) => draftTab(study, draft, draft === first)),
+      study.drafts.map((draft) => draftTab(study, draft, draft === first, digits)),
     ),
-    others.length
+    others.length || study.reference
       ? el(
           "label",
           {},
@@ -166,6 +216,9 @@ function chooser(study) {
             "select",
             { id: "with", change: (event) => go({ with: event.target.value }) },
             el("option", { value: "" }, "nothing"),
+            study.reference
+              ? el("option", { value: "reference", selected: state.get("with") === "reference" }, "Reference report")
+              : null,
             others.map(option),
           ),
         )
@@ -177,6 +230,8 @@ function chooser(study) {
 function drawStudy(study) {
   const focus = document.activeElement?.id;
   const drafts = shownDrafts(study);
+  const columns = drafts.map((draft) => draftColumn(study, draft));
+  if (state.get("with") === "reference" && study.reference) columns.push(referenceColumn(study));
   const head = el(
     "header",
     { class: "studyhead" },
@@ -191,24 +246,28 @@ function drawStudy(study) {
           study.notes.map((note) => el("li", {}, title(`${note}.`))),
         )
       : null,
+    besideWords(study),
     studyFacts(study),
   );
   const first = drafts.length
-    ? [
-        chooser(study),
-        drafts.map((draft) => decisionPanel(study, draft)),
-        comparison(study, drafts),
-        flagPanel(study, drafts),
-      ]
-    : [el("p", { class: "note" }, "There are no drafts."), priorOnly(study)];
+    ? [chooser(study), comparison(study, columns), referencePanel(study, drafts[0])]
+    : [el("p", { class: "note" }, "There are no drafts."), priorOnly(study), referencePanel(study, null)];
+  const second = drafts.length
+    ? [flagPanel(study, drafts), drafts.map((draft) => decisionPanel(study, draft)), drafts.map(nearestPanel)]
+    : null;
   const measured = drafts.length ? [barPanel(study), mapPanel(study)] : null;
+  const films = filmPanel(study);
+  const wide = films && state.has("wide");
   byId("list").hidden = true;
   byId("study").hidden = false;
   byId("study").replaceChildren(
-    head,
-    el("div", { class: "main" }, first),
-    el("aside", { class: "side-by", "aria-label": "Measures" }, imagePanel(study), measured),
-    el("div", { class: "main" }, drafts.map(nearestPanel), referencePanel(study)),
+    ...[
+      head,
+      wide ? films : null,
+      el("div", { class: "main" }, first),
+      el("aside", { class: "side-by", "aria-label": "Measures" }, wide ? null : films, measured),
+      second ? el("div", { class: "main" }, second) : null,
+    ].filter(Boolean),
   );
   if (focus) byId(focus)?.focus({ preventScroll: true });
 }
