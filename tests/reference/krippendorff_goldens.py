@@ -10,7 +10,6 @@ import json
 import sys
 from importlib.metadata import version
 
-import krippendorff
 import numpy as np
 
 METRICS = ("nominal", "ordinal", "interval")
@@ -28,6 +27,8 @@ def judgements(rng, readers, units, categories, missing):
 
 def main():
     """Write the cases with alpha by each metric."""
+    import krippendorff
+
     rng = np.random.default_rng(20261119)
     cases = []
     for readers, units, categories, missing in (
