@@ -487,16 +487,17 @@ def test_openi_gives_the_committed_experiment(tmp_path):
     assert hashlib.sha256(found.encode()).hexdigest()[:16] == "33996850f725912b"
 
 
-def test_in_the_committed_table_fused_is_ahead_in_every_column():
-    """One draft for both sections: no other training-free selector closes more of any gap; 45 / 25 is met."""
+def test_in_the_committed_table_fused_is_where_the_docs_say():
+    """One draft for both sections: ahead of all others, but eight behind next visits in Impressions."""
     lines = (FOLDER / "RESULTS.md").read_text(encoding="utf-8").split("**Each section's own draft**")[0]
     rows = re.findall(r"^\| `([^`]+)` \|(.+)\|$", lines, flags=re.MULTILINE)
     gaps = {name: [float(cell.split()[0]) for cell in cells.split("|")] for name, cells in rows}
     rivals = [gaps[name] for name in gaps if name != "fused" and not name.startswith("fit:")]
     assert len(rivals) > 20
-    assert all(ours > max(others) for ours, *others in zip(gaps["fused"], *rivals, strict=True))
-    assert gaps["fused"][0] >= 45
-    assert gaps["fused"][1] >= 25
+    lead = [ours - max(others) for ours, *others in zip(gaps["fused"], *rivals, strict=True)]
+    assert min(lead[1:]) > 2
+    assert lead[0] == pytest.approx(gaps["fused"][0] - gaps["next-visit:rouge-l-f"][0])
+    assert -9 < lead[0] < -8
 
 
 def test_the_committed_table_says_what_the_docs_say():
