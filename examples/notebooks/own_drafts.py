@@ -64,7 +64,7 @@ for number, draft in enumerate(query.candidates):
 print("written:", query.reference["impression"])
 
 # %% [markdown]
-# Distances, not scores: the lowest is chosen. What decided is told by `explain` ([how to read
+# Distances, not scores: the lowest is chosen. `explain` says what decided ([how to read
 # it](../../docs/guide/explain.md)).
 
 # %%

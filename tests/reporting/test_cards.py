@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from commands import assert_refused, bank_file, tabon
+from draft_records import KEY
 from made_up_results import made_up
 from tabon.data.cohort.build import write_simulated
 from tabon.data.simulate import SimulationSettings, simulate_transitions
@@ -266,17 +267,7 @@ def test_files_that_are_not_whole_are_refused(tmp_path, place):
 
 def test_a_journal_of_nothing_and_odd_values(tmp_path):
     """An unknown cost counts as none; no time, no dates."""
-    key = DraftKey(
-        study="s",
-        model="m\n# x",
-        source=None,
-        prompt="P1",
-        prompt_sha256="b" * 64,
-        image_sha256=None,
-        parameters=Parameters(),
-        sample=0,
-        seed=0,
-    )
+    key = replace(KEY, study="s", model="m\n# x", source=None, seed=0)
     lines = draft_line(key, Answer(outcome="empty"), cost=None, time="") + draft_line(
         replace(key, sample=1), Answer(outcome="empty"), cost=-3.0, time=""
     )

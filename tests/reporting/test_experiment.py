@@ -7,19 +7,21 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from commands import tabon
+from draft_records import KEY as DRAFT_KEY
 from experiment_text import EXPERIMENT
 from tabon.data.cohort.build import write_simulated
 from tabon.data.simulate import SimulationSettings, simulate_transitions
 from tabon.errors import BadInputError
 from tabon.evaluation.results import read_results
-from tabon.generation.journal import DraftKey, draft_line
-from tabon.generation.protocol import Answer, Parameters
+from tabon.generation.journal import draft_line
+from tabon.generation.protocol import Answer
 from tabon.reporting.experiment import Dependencies, read_experiment, reproduce, simulated_experiment
 from tabon.reporting.experiment.files import write_report
 from tabon.reporting.experiment.runner import JOURNAL, Steps
@@ -402,17 +404,7 @@ def test_a_dry_run_of_what_is_whole_succeeds(tmp_path):
 
 
 PAID = 'model = "gemini:gemini-2.5-flash-lite"'
-KEY = DraftKey(
-    study="one of before",
-    model="gemini:gemini-2.5-flash-lite",
-    source=None,
-    prompt="P1",
-    prompt_sha256="b" * 64,
-    image_sha256=None,
-    parameters=Parameters(),
-    sample=0,
-    seed=0,
-)
+KEY = replace(DRAFT_KEY, study="one of before", model="gemini:gemini-2.5-flash-lite", source=None, seed=0)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The linter over the explorer page's script: it passes, and a mistake is found in its file and line."""
+"""The linter over the scripts of the pages: it passes, and a mistake is found in its file and line."""
 
 import sys
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tabon.service.explorer.export import read_scripts
+from tabon.service.study.export import read_scripts as read_study_scripts
 
 sys.path.append(str(Path(__file__).parents[2] / "tools"))
 
@@ -16,9 +17,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_the_script_has_no_finding():
-    """`make check` passes the page's script."""
-    assert lint_page.findings(read_scripts()) == []
+@pytest.mark.parametrize("scripts", [read_scripts, read_study_scripts], ids=["explorer", "study"])
+def test_the_script_has_no_finding(scripts):
+    """`make check` passes the scripts of both pages."""
+    assert lint_page.findings(scripts()) == []
 
 
 @pytest.mark.parametrize(
@@ -36,8 +38,8 @@ def test_a_mistake_is_found_where_it_is(name, code, mistake, found):
     assert scripts[name].count(code) == 1
     scripts[name] = scripts[name].replace(code, mistake)
     line = next(at for at, text in enumerate(scripts[name].splitlines(), start=1) if mistake in text)
-    told = lint_page.findings(scripts)
-    assert any(one.startswith(f"{name}:{line}:") and found in one for one in told), told
+    findings = lint_page.findings(scripts)
+    assert any(one.startswith(f"{name}:{line}:") and found in one for one in findings), findings
 
 
 def test_two_functions_of_one_name_are_found():

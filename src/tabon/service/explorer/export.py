@@ -25,6 +25,7 @@ FOLDER: Final = "explorer/page"
 SCRIPTS: Final = (  # joined in this order; the last one starts the page
     "words.js",
     "elements.js",
+    "svg.js",
     "numbers.js",
     "state.js",
     "requests.js",

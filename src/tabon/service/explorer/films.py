@@ -72,7 +72,7 @@ class ImageFolder:
         return any(self.path_of(query, key) is not None for key in FILMS.values())
 
     def read(self, query: Query, note: Callable[[str], None] = lambda _: None) -> dict[str, Film]:
-        """Return the images of a study, `prior` and `current`; `note` is told of one that is broken."""
+        """Return the images of a study, `prior` and `current`; a broken one is a sentence for `note`."""
         found: dict[str, Film] = {}
         for name, key in FILMS.items():
             path = self.path_of(query, key)

@@ -1,6 +1,5 @@
-// Elements of HTML and SVG; text becomes text nodes.
+// Elements of HTML, whose text becomes text nodes, and what every page says.
 
-const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 
 /** Give a node its attributes (functions are listeners, true is a bare attribute) and children. */
@@ -18,12 +17,6 @@ function fill(node, attributes, children) {
 /** Return a new HTML element; strings among the children become text. */
 const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
 
-/** Return a new SVG element. */
-const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
-
-/** Return text that only a screen reader says. */
-const said = (text) => el("span", { class: "hidden" }, text);
-
 /** Say a change to a screen reader. */
 function announce(text) {
   byId("live").textContent = text;
@@ -34,3 +27,6 @@ function showError(text) {
   byId("error").textContent = text || "";
   byId("error").hidden = !text;
 }
+
+/** Return a count with its noun. */
+const count = (many, one, more = `${one}s`) => `${many.toLocaleString("en")} ${many === 1 ? one : more}`;

@@ -31,9 +31,6 @@ function digitsFor(values) {
 /** Return a share in percent with a true minus. */
 const percent = (value) => `${Math.round(100 * value)} %`.replace("-", "−");
 
-/** Return a count with its noun. */
-const count = (many, one, more = `${one}s`) => `${many.toLocaleString("en")} ${many === 1 ? one : more}`;
-
 /** Return a name with a capital letter. */
 const title = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 

@@ -2,6 +2,9 @@
 
 const MARKS = { __proto__: null, number: "number", side: "side", severity: "amount", change: "change" };
 
+/** Return text that only a screen reader says. */
+const said = (text) => el("span", { class: "hidden" }, text);
+
 /** Return a sentence in pieces: {text, kind, differs}; places count characters, a pair of surrogates as one. */
 function piecesOf(text, marks, spans) {
   const signs = Array.from(text);

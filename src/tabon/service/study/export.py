@@ -7,7 +7,6 @@ import json
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from mimetypes import guess_type
 from pathlib import Path
 from typing import Any, Final
@@ -16,14 +15,27 @@ from zlib import crc32
 from tabon._internal.atomic_files import replacing
 from tabon._internal.typed_values import MisfitError, fitting, read_typed
 from tabon.errors import BadInputError
-from tabon.service.page import Page, as_json, frame, joined
+from tabon.service.page import Page, as_json, frame, joined, read_parts
 from tabon.service.parsing import NOTICE
 from tabon.study.design import ERROR_KINDS, Answer, ReaderFile, Study, check_answer
 from tabon.study.folder import IMAGES
 from tabon.text.reports import Report
 
 ANSWERS_FORMAT: Final = "tabon-study-answers/1"
-SCRIPTS: Final = ("words", "elements", "store", "data", "sending", "form", "case", "keys", "page")
+FOLDER: Final = "study/page"
+SCRIPTS: Final = (  # joined in this order; the last one starts the page
+    "words.js",
+    "elements.js",
+    "store.js",
+    "theme.js",
+    "data.js",
+    "sending.js",
+    "form.js",
+    "case.js",
+    "keys.js",
+    "page.js",
+)
+STYLES: Final = ("frame.css", "study.css")
 DATA: Final = '<script type="application/json" id="study-data">'
 
 
@@ -38,16 +50,14 @@ class AnswersFile:
 
 
 def read_page() -> Page:
-    """Read the page's files and join its scripts."""
-    folder = files("tabon.service.study") / "page"
-    html, css = ((folder / f"study.{end}").read_text(encoding="utf-8") for end in ("html", "css"))
-    return Page(html, css, joined(read_scripts().values()), "study")
+    """Read the page's files and join its styles and its scripts."""
+    [html] = read_parts(FOLDER, ["study.html"]).values()
+    return Page(html, "".join(read_parts(FOLDER, STYLES).values()), joined(read_scripts().values()), "study")
 
 
 def read_scripts() -> dict[str, str]:
     """Read the files of the script, by name and in order."""
-    folder = files("tabon.service.study") / "page"
-    return {f"{name}.js": (folder / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS}
+    return read_parts(FOLDER, SCRIPTS)
 
 
 def study_record(study: Study, shown: ReaderFile) -> dict[str, Any]:

@@ -172,26 +172,6 @@ function askForToken(why) {
   byId("token-value").focus();
 }
 
-// ── Theme ────────────────────────────────────────────────────────────────
-
-const THEMES = ["system", "light", "dark"];
-
-/** Use a theme and say its name on the button. */
-function useTheme(name) {
-  if (name === "system") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = name;
-  byId("theme").textContent = `Theme: ${name}`;
-}
-
-/** Use the next theme, and keep it. */
-function nextTheme() {
-  const now = document.documentElement.dataset.theme ?? "system";
-  const name = THEMES[(THEMES.indexOf(now) + 1) % THEMES.length];
-  remember("localStorage", "tabon-theme", name);
-  useTheme(name);
-  announce(`Theme: ${name}`);
-}
-
 // ── Start ────────────────────────────────────────────────────────────────
 
 /** Connect what stands in the page from the beginning. */
@@ -239,7 +219,6 @@ function connect() {
   });
 }
 
-const chosen = recall("localStorage", "tabon-theme");
-useTheme(THEMES.includes(chosen) ? chosen : "system");
+useKeptTheme();
 connect();
 start();
