@@ -1,6 +1,7 @@
 """inspect_ai's own `eval` with its mock model: picks of `tabon select`, scores of the library, by name."""
 
 import asyncio
+import gc
 
 import numpy as np
 import pytest
@@ -28,6 +29,13 @@ def written(report):
 def texts(record):
     """Return the drafts of a simulated query as text."""
     return [written(report_from_record(draft)) for draft in record["candidates"]]
+
+
+@pytest.fixture
+def streams_collected():
+    """Collect the streams that inspect_ai leaves open here, where that is no error, not in a later test."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +83,7 @@ def named(kind, name, **options):
 
 
 @pytest.mark.filterwarnings("ignore")  # inspect_ai's own
+@pytest.mark.usefixtures("streams_collected")
 @pytest.mark.parametrize("selector", ["paper", "fused"])
 def test_eval_gives_the_picks_and_the_scores_of_the_library(bank, tmp_path, selector):
     """Solver and scorers are found by name; picks are those of `tabon select`, scores the library's."""
@@ -116,6 +125,7 @@ def test_eval_gives_the_picks_and_the_scores_of_the_library(bank, tmp_path, sele
 
 
 @pytest.mark.filterwarnings("ignore")  # inspect_ai's own
+@pytest.mark.usefixtures("streams_collected")
 def test_an_abstention_is_counted_and_not_scored(bank, tmp_path):
     """Without a prior the first draft is the answer, the record says why, and no reward is made up."""
     records = [{**RECORDS[FEW[0]], "prior": None}, RECORDS[FEW[1]]]
