@@ -32,9 +32,10 @@ HEAVY = [
     "sklearn",
     "click",
 ]
-WITH_TORCH = {
-    "tabon.encoders.torch_engine.kernels"
-}  # TorchScript reads it; imported when an encoder is loaded
+WITH_TORCH = {  # TorchScript and Triton read them; imported when an encoder is loaded
+    "tabon.encoders.torch_engine.kernels",
+    "tabon.encoders.torch_engine.gpu_kernels",
+}
 FOR_INSPECT = {"tabon.integrations.inspect_ai"}  # decorates; imported by inspect_ai's entry point alone
 MODULES = sorted(
     {module.name for module in pkgutil.walk_packages(tabon.__path__, "tabon.")} - WITH_TORCH - FOR_INSPECT

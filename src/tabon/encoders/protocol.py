@@ -61,7 +61,7 @@ class Encoder(Protocol):
         """Return what identifies this encoder."""
 
     def encode(self, sentences: list[str], /) -> Matrix:
-        """Return one unit row per sentence; a row depends on its sentence alone."""
+        """Return one unit row per sentence, in a new array; a row depends on its sentence alone."""
 
 
 def as_matrix(rows: Any) -> Matrix:  # noqa: ANN401

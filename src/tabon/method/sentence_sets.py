@@ -132,7 +132,10 @@ def embed(
         vectors = checked_rows(encoder.encode(chunk), len(chunk), fingerprint.dimension)
         if store is not None:
             store.write(fingerprint, chunk, vectors)
-        table.vectors[rows] = vectors
+        if len(chunk) == len(texts):  # all at once: no copy
+            table = SentenceTable(texts, vectors)
+        else:
+            table.vectors[rows] = vectors
         if progress is not None:
             progress(start + len(chunk), len(missing))
     return table

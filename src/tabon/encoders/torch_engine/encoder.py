@@ -6,6 +6,7 @@ under way on each, so that one is being fetched while the other is worked on.
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -30,7 +31,7 @@ from tabon.errors import EncoderError
 if TYPE_CHECKING:
     from tabon.encoders.torch_engine.kernels import WrittenOut
 
-CPU_TOKENS, GPU_TOKENS = 384, 16_384  # in a batch
+CPU_TOKENS, GPU_TOKENS = 384, 8192  # in a batch
 CPU_BATCH, GPU_BATCH = 16_384, 1 << 19  # sentences that are best encoded at once
 UNDER_WAY = 2  # batches on each GPU
 TOKEN_PROCESSES = 3  # that serve GPUs
@@ -60,6 +61,10 @@ def forward_of(model: Any, tokens: int, precision: str = "float32") -> Forward: 
     mean = plain and model[1].get_config_dict().get("pooling_mode") == "mean"
     if not mean or type(inner).__name__ not in WRITTEN_OUT or inner.config.hidden_act != "gelu":
         return LibraryForward(model, precision)
+    if inner.device.type == "cuda" and find_spec("triton"):  # torch brings it there
+        from tabon.encoders.torch_engine.gpu_kernels import OnGpu
+
+        return OnGpu(inner, tokens, precision)
     from tabon.encoders.torch_engine.kernels import WrittenOut
 
     return WrittenOut(inner, tokens, precision)

@@ -9,7 +9,7 @@ oneDNN's order of W is made once (docs/decisions/bit-stable-encoding.md).
 from collections.abc import Callable
 from functools import cache
 from itertools import accumulate
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import torch
 from torch import Tensor
@@ -133,8 +133,11 @@ def _normed(x: Tensor, norm: Norm) -> Tensor:
     return layer_norm(x, [x.shape[-1]], norm.weight, norm.bias, norm.epsilon)
 
 
+ThroughLayers: TypeAlias = Callable[[Tensor, list[Layer], list[Span], int], Tensor]
+
+
 @cache
-def without_python() -> Callable[[Tensor, list[Layer], list[Span], int], Tensor]:
+def without_python() -> ThroughLayers:
     """Return `through_layers` as TorchScript; as it is where torch cannot, or its deprecation is an error."""
     try:
         return cast("Callable[..., Tensor]", torch.jit.script(through_layers))
@@ -163,20 +166,33 @@ class WrittenOut:
 
     def __call__(self, ids: Tensor, groups: Groups) -> Tensor:
         """Return one unit row per sentence."""
-        sizes = [group.sentences * group.length for group in groups]
-        parts = zip(torch.split(ids, sizes), groups, strict=True)
-        embedded = [self._embedded(part.view(group)) for part, group in parts]
-        starts = accumulate(sizes[:-1], initial=0)
-        position_bias = self._inner.encoder.compute_position_bias if self._mpnet else lambda _: None
-        spans = [
-            Span(start, *group, position_bias(part[:1]))
-            for start, group, part in zip(starts, groups, embedded, strict=True)
+        return self.rows(ids, self.spans(groups))
+
+    def spans(self, groups: Groups) -> list[Span]:
+        """Return where the sentences of each length lie, with MPNet's bias for them."""
+        starts = accumulate((group.sentences * group.length for group in groups), initial=0)
+        return [
+            Span(start, *group, self._position_bias(group.length))
+            for start, group in zip(starts, groups, strict=False)
         ]
+
+    def rows(self, ids: Tensor, spans: list[Span]) -> Tensor:
+        """Return one unit row per sentence of a batch that is laid out so."""
+        sizes = [span.sentences * span.length for span in spans]
+        parts = zip(torch.split(ids, sizes), spans, strict=True)
+        embedded = [self._embedded(part.view(span.sentences, span.length)) for part, span in parts]
         x = torch.cat([part.flatten(0, 1) for part in embedded])
         x = self._through(x, self._layers, spans, self._heads)
-        last = zip(torch.split(x, sizes), groups, strict=True)
-        means = [part.view(*group, -1).float().mean(dim=1) for part, group in last]
+        last = zip(torch.split(x, sizes), spans, strict=True)
+        means = [part.view(span.sentences, span.length, -1).float().mean(dim=1) for part, span in last]
         return normalize(torch.cat(means), dim=1)
+
+    def _position_bias(self, length: int) -> Tensor | None:
+        """Return what MPNet adds to the scores of a sentence of so many tokens."""
+        if not self._mpnet:
+            return None
+        of_length = self._inner.embeddings.word_embeddings.weight.new_empty((1, length))
+        return cast("Tensor", self._inner.encoder.compute_position_bias(of_length))
 
     def _embedded(self, ids: Tensor) -> Tensor:
         """Return the sum of what a layer-0 token is made of, normalised."""
