@@ -42,12 +42,19 @@ def pipeline(folder: Path, times: float) -> dict[str, Cost]:
     cohort = SimulationSettings(patients=max(60, int(1.2 * TRANSITIONS * times)), num_candidates=DRAFTS)
     write(transitions, islice(simulate_transitions(cohort, "train"), max(20, int(TRANSITIONS * times))))
     write(queries, islice(simulate_queries(cohort, "test"), max(4, int(QUERIES * times))))
-    asked = [str(queries), "--bank", str(bank), "--no-store"]
     build = ["bank", "build", str(transitions), "--out", str(bank), "--encoder", "hashing", "--no-store"]
-    found, picks, results = {"bank build": cost(COMMAND, build, 1)}, [], str(folder / "results.json")
-    for name, selector in (("paper", "paper"), ("ot", "transition:cost-ot/knn"), ("fused", "fused")):
-        select = ["select", *asked, "--selector", selector, "--out", str(folder / name)]
-        found[f"select --selector {selector}"] = cost(COMMAND, select, 1)
+    search = ["--search", f"index:{folder / 'cells'}?ivf=always"]
+    found = {"bank build": cost(COMMAND, build, 1)}
+    found["bank index"] = cost(COMMAND, ["bank", "index", str(bank), *search], 1)
+    picks, results = [], str(folder / "results.json")
+    for name, what, options in (
+        ("paper", "", []),
+        ("index", " --search index:FOLDER", search),
+        ("ot", " --selector transition:cost-ot/knn", ["--selector", "transition:cost-ot/knn"]),
+        ("fused", " --selector fused", ["--selector", "fused"]),
+    ):
+        select = ["select", str(queries), "--bank", str(bank), "--no-store", *options]
+        found[f"select{what}"] = cost(COMMAND, [*select, "--out", str(folder / name)], 1)
         picks += ["--selections", f"{name}={folder / name}"]
     found["evaluate"] = cost(COMMAND, ["evaluate", str(queries), *picks, "--out", results], 1)
     found["table"] = cost(COMMAND, ["table", results], 1)

@@ -17,6 +17,7 @@ from tabon.evaluation.statistics import (
     spread,
     sum_by_patient,
     swap_signs,
+    weighted,
 )
 
 MANY = 10**9  # patients: the plain percentiles
@@ -45,6 +46,22 @@ def holm_as_printed(p):
         highest = max(highest, min(1.0, (len(p) - step) * p[index]))
         adjusted[index] = highest
     return [adjusted[index] for index in range(len(p))]
+
+
+@pytest.mark.parametrize("patients", [3, 150, 1727])
+def test_draws_in_blocks_are_those_of_one_call(patients, monkeypatch):
+    """The same numbers in the same order, and the same sums to the last bit."""
+    monkeypatch.setattr("tabon.evaluation.statistics.NUMBERS_AT_ONCE", 64 * patients)
+    blocks, whole = np.random.default_rng(5), np.random.default_rng(5)
+    weights, signs = bootstrap_weights(patients, 200, blocks), swap_signs(patients, 100, blocks)
+    drawn = whole.integers(patients, size=(200, patients))
+    expected = np.stack([np.bincount(row, minlength=patients) for row in drawn])
+    np.testing.assert_array_equal(weights, expected)
+    np.testing.assert_array_equal(signs, whole.integers(2, size=(100, patients)))
+    sums = np.random.default_rng(6).normal(size=(patients, 2, 5))
+    found = weighted(weights, sums)
+    assert found.tobytes() == (expected.astype(np.float64) @ sums.reshape(patients, -1)).tobytes()
+    assert found.shape == (200, 2, 5)
 
 
 @given(P_VALUES)

@@ -16,6 +16,7 @@ from tabon.evaluation.draft_scores import Measured
 from tabon.evaluation.inputs import Case
 from tabon.evaluation.results import MEAN_RUN, ORACLE, RANDOM, RANDOM_SEEDS, Cell, Number
 from tabon.evaluation.statistics import (
+    Weights,
     bootstrap_weights,
     effective_number,
     interval,
@@ -23,6 +24,7 @@ from tabon.evaluation.statistics import (
     spread,
     sum_by_patient,
     swap_signs,
+    weighted,
 )
 from tabon.metrics.protocol import Counts, Score, Statistics, Values
 
@@ -37,8 +39,8 @@ class Chance:
     """The patients, and the draws of them that all comparisons share."""
 
     patients: Mapping[str, int]  # the column of each
-    weights: Array  # (resamples, patients)
-    swaps: Array  # (trials, patients)
+    weights: Weights  # (resamples, patients)
+    swaps: Weights  # (trials, patients)
 
     @classmethod
     def draw(cls, cases: Iterable[Case], *, resamples: int, swaps: int, seed: int) -> "Chance":
@@ -154,13 +156,13 @@ def worth(table: RunTable, chance: Chance) -> Worth:
     best = chance.sums(measured.cases, np.stack(list(_oracle_rows(measured)), axis=1))
     counts = chance.sums(measured.cases, np.ones(len(measured.cases)))
     random, *methods = estimates(scores, systems, counts, chance)
-    n, drawn = counts.sum(), chance.weights @ counts
+    n, drawn = counts.sum(), weighted(chance.weights, counts)
     seeded = [_values(scores, measured.picked(picks).sum(axis=0), n) for picks in table.seeded]
     return Worth(
         random=random,
         oracle=Estimate(
             _oracle_values(scores, best.sum(axis=0), n),
-            _oracle_values(scores, _weighted(chance.weights, best), drawn),
+            _oracle_values(scores, weighted(chance.weights, best), drawn),
             random.patients,
         ),
         methods=tuple(methods),
@@ -174,7 +176,7 @@ def worth(table: RunTable, chance: Chance) -> Worth:
 def estimates(scores: Sequence[Score], systems: Array, counts: Array, chance: Chance) -> list[Estimate]:
     """Return the scores of systems, from patients' sums (patients, systems, statistics) and counts."""
     values = _values(scores, systems.sum(axis=0), counts.sum())
-    draws = _values(scores, _weighted(chance.weights, systems), (chance.weights @ counts)[:, None])
+    draws = _values(scores, weighted(chance.weights, systems), (weighted(chance.weights, counts))[:, None])
     patients = effective_number(counts)
     return [Estimate(values[row], draws[:, row], patients) for row in range(len(values))]
 
@@ -199,12 +201,6 @@ def worth_to_oracle(measured: Measured) -> Values:
     return np.where(np.isnan(per_draft), silent, per_draft)
 
 
-def _weighted(weights: Array, sums: Array) -> Array:
-    """Add up patients' sums under many weightings, (draws, ...)."""
-    flat: Array = weights @ sums.reshape(len(sums), -1)
-    return flat.reshape(len(weights), *sums.shape[1:])
-
-
 def _values(scores: Sequence[Score], sums: Statistics, counts: Counts | float) -> Values:
     """Return every score of every sum, (..., scores)."""
     counted = np.broadcast_to(np.asarray(counts, dtype=np.float64), sums.shape[:-1])
@@ -218,10 +214,10 @@ def _oracle_values(scores: Sequence[Score], sums: Statistics, counts: Counts | f
     return np.stack(columns, axis=-1)
 
 
-def _swapped(scores: Sequence[Score], systems: Array, n: float, swaps: Array) -> Values:
+def _swapped(scores: Sequence[Score], systems: Array, n: float, swaps: Weights) -> Values:
     """Return the differences to the first system with patients swapped, (trials, systems - 1, scores)."""
     total = systems.sum(axis=0)
-    moved = _weighted(swaps, systems[:, 1:] - systems[:, :1])
+    moved = weighted(swaps, systems[:, 1:] - systems[:, :1])
     return _values(scores, total[1:] - moved, n) - _values(scores, total[:1] + moved, n)
 
 

@@ -223,7 +223,8 @@ def risk_of(picks: Picks, measured: Measured, score: str, *, seed: int = 0) -> R
         raise BadInputError("no pick has a distance and a value; give selections with distances and a score")
     distances, losses = distances[known], 1.0 - worth[known]
     rows = patient_rows([case.patient for case, there in zip(cases, known, strict=True) if there])
-    weights = bootstrap_weights(rows.max() + 1, CURVE_RESAMPLES, np.random.default_rng(seed))[:, rows]
+    drawn = bootstrap_weights(rows.max() + 1, CURVE_RESAMPLES, np.random.default_rng(seed))
+    weights = drawn[:, rows].astype(np.float64)
     curve = risk_coverage(distances, losses, points=POINTS)
     ends = interval(areas(distances, losses, weights), effective_number(np.bincount(rows).astype(np.float64)))
     low, high = (None if np.isnan(end) else float(end) for end in ends)

@@ -1,17 +1,22 @@
 """Intervals and tests that respect patients, from sums of statistics.
 
 A patient's studies are resampled and swapped together, as a matrix product of (resamples, patients)
-weights with (patients, columns) sums (docs/decisions/evaluation-statistics.md).
+weights with (patients, columns) sums (docs/decisions/evaluation-statistics.md). Weights are kept as small
+whole numbers, and become float64 some rows at a time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtrit
 
 Array = NDArray[np.float64]
+Weights = NDArray[np.int16]
 CONFIDENCE = 0.95
+NUMBERS_AT_ONCE = 4_000_000  # 32 MB as float64
+ROWS = 64  # a block has a multiple of them, as the kernels of a product have: so no bit depends on it
+MOST = np.iinfo(np.int16).max
 
 
 def patient_rows(patients: Sequence[str]) -> NDArray[np.intp]:
@@ -31,17 +36,42 @@ def sum_by_patient(values: Array, rows: NDArray[np.intp], num_patients: int) -> 
     return sums
 
 
-def bootstrap_weights(num_patients: int, resamples: int, rng: np.random.Generator) -> Array:
+def bootstrap_weights(num_patients: int, resamples: int, rng: np.random.Generator) -> Weights:
     """How often each patient is drawn, (resamples, patients); each row adds up to the patients."""
-    draws = rng.integers(num_patients, size=(resamples, num_patients))
-    offsets = np.arange(resamples)[:, None] * num_patients
-    counts = np.bincount((draws + offsets).ravel(), minlength=resamples * num_patients)
-    return counts.reshape(resamples, num_patients).astype(np.float64)
+    weights = np.empty((resamples, num_patients), dtype=np.int16)
+    for rows in row_blocks(resamples, num_patients):
+        drawn = rng.integers(num_patients, size=weights[rows].shape)
+        drawn += np.arange(len(drawn))[:, None] * num_patients
+        counts = np.bincount(drawn.ravel(), minlength=drawn.size)
+        weights[rows] = np.minimum(counts, MOST).reshape(drawn.shape)
+    return weights
 
 
-def swap_signs(num_patients: int, trials: int, rng: np.random.Generator) -> Array:
+def swap_signs(num_patients: int, trials: int, rng: np.random.Generator) -> Weights:
     """Which patients are swapped between two methods, (trials, patients), 0 or 1."""
-    return rng.integers(2, size=(trials, num_patients)).astype(np.float64)
+    signs = np.empty((trials, num_patients), dtype=np.int16)
+    for rows in row_blocks(trials, num_patients):
+        signs[rows] = rng.integers(2, size=signs[rows].shape)
+    return signs
+
+
+def weighted(weights: Weights, sums: Array) -> Array:
+    """Add up patients' sums under many weightings, (draws, ...)."""
+    flat = sums.reshape(len(sums), -1)
+    found = np.empty((len(weights), flat.shape[1]))
+    for rows in row_blocks(*weights.shape):
+        found[rows] = weights[rows].astype(np.float64) @ flat
+    return found.reshape(len(weights), *sums.shape[1:])
+
+
+def row_blocks(rows: int, columns: int) -> Iterator[slice]:
+    """Cut the rows of a matrix into blocks of some million numbers.
+
+    >>> list(row_blocks(100, 62_500))
+    [slice(0, 64, None), slice(64, 100, None)]
+    """
+    size = max(1, NUMBERS_AT_ONCE // max(1, columns) // ROWS) * ROWS
+    return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
 
 def effective_number(studies: Array) -> float:

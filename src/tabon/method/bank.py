@@ -212,8 +212,9 @@ def section_bank(bank: TransitionBank, section: Section, distance: str) -> Secti
     """Work out the transition vectors of a section and lay them out for search."""
     present = bank.pairs[section].present()
     found = bank_transitions(bank, section, distance, present)
-    index = None if found.zero.all() else ExactIndex(found.directions[~found.zero])
-    return SectionBank(index, present[~found.zero], present[found.zero])
+    zero, moving = found.zero, found.directions[~found.zero]
+    del found  # of a large bank, the third copy of all directions
+    return SectionBank(ExactIndex(moving) if len(moving) else None, present[~zero], present[zero])
 
 
 def bank_transitions(bank: TransitionBank, section: Section, distance: str, rows: Ids) -> Transitions:

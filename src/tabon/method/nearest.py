@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import blake2b
 from threading import Lock
 from typing import Literal, Protocol
 
@@ -159,10 +160,14 @@ def check_neighbours(k: int, size: int) -> None:
 
 
 def distinct_rows(rows: Matrix) -> tuple[Ids, Ids, Ids]:
-    """Return the first of each set of equal rows, and the rows of each set, ragged."""
+    """Return the first of each set of equal rows, and the rows of each set, ragged.
+
+    Rows are known by a cryptographic hash: their bytes would be a second copy of the bank.
+    """
     number: dict[bytes, int] = {}
+    hashes = (blake2b(row, digest_size=16).digest() for row in np.ascontiguousarray(rows))
     group = np.fromiter(
-        (number.setdefault(row.tobytes(), len(number)) for row in rows), dtype=np.int64, count=len(rows)
+        (number.setdefault(each, len(number)) for each in hashes), dtype=np.int64, count=len(rows)
     )
     copies = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[copies], np.arange(len(number) + 1))

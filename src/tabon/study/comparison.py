@@ -9,7 +9,14 @@ from typing import Final
 import numpy as np
 
 from tabon.evaluation.results import Number
-from tabon.evaluation.statistics import Array, bootstrap_weights, interval, patient_rows, sum_by_patient
+from tabon.evaluation.statistics import (
+    Array,
+    bootstrap_weights,
+    interval,
+    patient_rows,
+    sum_by_patient,
+    weighted,
+)
 from tabon.study.agreement import alpha, coincidences, confusion, weighted_kappa
 from tabon.study.design import ERROR_KINDS, RATINGS, Design
 from tabon.study.estimates import Crossed, Estimate, numbers, shares
@@ -77,7 +84,7 @@ class Resampling:
         if units < 2 or np.isnan(value):  # noqa: PLR2004  # nothing to resample
             return Number(value=None if np.isnan(value) else value)
         weights = bootstrap_weights(units, self.resamples, np.random.default_rng(self.seed))
-        low, high = interval(function(np.tensordot(weights, sums, axes=1)), units)
+        low, high = interval(function(weighted(weights, sums)), units)
         return Number(value=value, low=float(low), high=float(high))
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from tabon.evaluation.results import Number
-from tabon.evaluation.statistics import CONFIDENCE, Array, bootstrap_weights, sum_by_patient
+from tabon.evaluation.statistics import CONFIDENCE, Array, bootstrap_weights, sum_by_patient, weighted
 
 Rows = NDArray[np.intp]
 MOST_WEIGHTS = 2_000_000  # at once
@@ -54,7 +54,7 @@ class Crossed:
             sums = sum_by_patient(columns, rows, units)
             part = max(1, MOST_WEIGHTS // units)
             sizes = [min(part, self.resamples - start) for start in range(0, self.resamples, part)]
-            found = [function(bootstrap_weights(units, size, rng) @ sums) for size in sizes]
+            found = [function(weighted(bootstrap_weights(units, size, rng), sums)) for size in sizes]
             return _variance(np.concatenate(found)) * units / (units - 1)
 
         return Spreads(
