@@ -224,7 +224,7 @@ def draw(curves: Sequence[Curve], path: Path) -> None:
     grown = list(dict.fromkeys(curve.against for curve in curves))
     with canvas():
         figure = new_figure(4.1 * len(grown), 8.2)
-        axes = figure.subplots(2, len(grown))
+        axes = figure.subplots(2, len(grown), squeeze=False)
         for column, against in enumerate(grown):
             group = [curve for curve in curves if curve.against == against]
             milliseconds = [[THOUSAND * second for second in curve.seconds] for curve in group]

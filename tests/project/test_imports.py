@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import os
 import pkgutil
 import subprocess
 import sys
@@ -82,6 +83,24 @@ def test_importing_loads_nothing_heavy(module, allowed):
     loaded = fresh(f"import sys, json, {module}; print(json.dumps(sorted(sys.modules)))")
     assert {name.partition(".")[0] for name in loaded} & set(HEAVY) <= allowed
     assert "tabon" in loaded
+
+
+def test_a_command_that_solves_transport_loads_no_torch(tmp_path):
+    """POT imports torch and others where they are installed, for arrays that tabon does not give it."""
+    record = {
+        "prior": "Findings: A mass. Clear. Old scar.",
+        "current": "Findings: Edema. No mass. Scar.",
+        "patient": "p",
+        "id": "t",
+    }
+    (tmp_path / "moves.jsonl").write_text(json.dumps(record))
+    words = ["bank", "build", f"{tmp_path}/moves.jsonl", "--out", f"{tmp_path}/bank", "--encoder", "hashing"]
+    code = (
+        f"import json, sys; sys.stderr = open({os.devnull!r}, 'w')\n"
+        f"from tabon.cli import main; main({words!r}, standalone_mode=False)\n"
+        "print(json.dumps([name for name in ('ot', 'torch', 'jax') if name in sys.modules]))"
+    )
+    assert fresh(code) == ["ot"]
 
 
 def test_importing_every_module_changes_nothing_around_it():

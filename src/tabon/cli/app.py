@@ -1,5 +1,6 @@
 """The `tabon` command: its commands by task, each imported when it is run."""
 
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -131,3 +132,10 @@ def main() -> None:
     Data goes to standard output, talk to standard error; `-` is a standard
     stream. Exit status: 0 done, 1 an error (in one sentence), 2 usage.
     """
+    for library in (
+        "PYTORCH",
+        "JAX",
+        "CUPY",
+        "TENSORFLOW",
+    ):  # POT imports all that are there, and uses none here
+        os.environ.setdefault(f"POT_BACKEND_DISABLE_{library}", "1")
