@@ -50,7 +50,7 @@ def holm_as_printed(p):
 
 @pytest.mark.parametrize("patients", [3, 150, 1727])
 def test_draws_in_blocks_are_those_of_one_call(patients, monkeypatch):
-    """The same numbers in the same order, and the same sums to the last bit."""
+    """The same numbers in the same order, and the same sums."""
     monkeypatch.setattr("tabon.evaluation.statistics.NUMBERS_AT_ONCE", 64 * patients)
     blocks, whole = np.random.default_rng(5), np.random.default_rng(5)
     weights, signs = bootstrap_weights(patients, 200, blocks), swap_signs(patients, 100, blocks)
@@ -60,8 +60,7 @@ def test_draws_in_blocks_are_those_of_one_call(patients, monkeypatch):
     np.testing.assert_array_equal(signs, whole.integers(2, size=(100, patients)))
     sums = np.random.default_rng(6).normal(size=(patients, 2, 5))
     found = weighted(weights, sums)
-    assert found.tobytes() == (expected.astype(np.float64) @ sums.reshape(patients, -1)).tobytes()
-    assert found.shape == (200, 2, 5)
+    np.testing.assert_allclose(found, np.tensordot(expected.astype(np.float64), sums, axes=1), rtol=1e-9)
 
 
 @given(P_VALUES)

@@ -15,8 +15,6 @@ Array = NDArray[np.float64]
 Weights = NDArray[np.int16]
 CONFIDENCE = 0.95
 NUMBERS_AT_ONCE = 4_000_000  # 32 MB as float64
-ROWS = 64  # a block has a multiple of them, as the kernels of a product have: so no bit depends on it
-MOST = np.iinfo(np.int16).max
 
 
 def patient_rows(patients: Sequence[str]) -> NDArray[np.intp]:
@@ -42,8 +40,7 @@ def bootstrap_weights(num_patients: int, resamples: int, rng: np.random.Generato
     for rows in row_blocks(resamples, num_patients):
         drawn = rng.integers(num_patients, size=weights[rows].shape)
         drawn += np.arange(len(drawn))[:, None] * num_patients
-        counts = np.bincount(drawn.ravel(), minlength=drawn.size)
-        weights[rows] = np.minimum(counts, MOST).reshape(drawn.shape)
+        weights[rows] = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)
     return weights
 
 
@@ -67,10 +64,12 @@ def weighted(weights: Weights, sums: Array) -> Array:
 def row_blocks(rows: int, columns: int) -> Iterator[slice]:
     """Cut the rows of a matrix into blocks of some million numbers.
 
-    >>> list(row_blocks(100, 62_500))
-    [slice(0, 64, None), slice(64, 100, None)]
+    >>> list(row_blocks(5, 2_000_000))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    >>> list(row_blocks(2, 10**9))
+    [slice(0, 1, None), slice(1, 2, None)]
     """
-    size = max(1, NUMBERS_AT_ONCE // max(1, columns) // ROWS) * ROWS
+    size = max(1, NUMBERS_AT_ONCE // columns)
     return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
 
