@@ -208,7 +208,7 @@ def poisoned(data):
 
 
 def lead(page, state, study=None):
-    """Lead a page to another hash; with an id, wait for that study, else for two frames."""
+    """Lead a page to another hash; wait until it was told and drew two frames, and for a study if one is named."""
     page.evaluate(LEAD, state)
     if study is not None:
         page.wait_for_function(TITLED, arg=f"Study {study}")
@@ -238,8 +238,10 @@ ROWS = "#studies a.row"
 SHOWN = "() => [...document.querySelectorAll('#studies a.row')].map((row) => Number(row.dataset.number))"
 TITLED = "(title) => document.querySelector('#study-title')?.textContent === title"
 LEAD = """(state) => new Promise((done) => {
+  const before = location.href, drawn = () => requestAnimationFrame(() => requestAnimationFrame(done));
   location.hash = state;
-  requestAnimationFrame(() => requestAnimationFrame(done));
+  if (location.href === before) drawn();
+  else addEventListener("hashchange", drawn, { once: true });
 })"""
 CELLS = """(who) => [...document.querySelectorAll(`#compare [id^="at-${who}-"]`)]
   .map((cell) => [cell.id, cell.querySelector(".words").textContent])"""
