@@ -208,7 +208,7 @@ def poisoned(data):
 
 
 def lead(page, state, study=None):
-    """Lead a page to another hash; wait until it was told and drew two frames, and for a study if one is named."""
+    """Lead a page to another hash; wait until it was told, for two frames, and for a study if named."""
     page.evaluate(LEAD, state)
     if study is not None:
         page.wait_for_function(TITLED, arg=f"Study {study}")
