@@ -290,6 +290,7 @@ def test_doubtful_columns_are_refused(columns, given, message):
         ({"pid": 1, "report": 1}, "no column for date; .*columns={'date': NAME}"),
         ({"pid": 1, "when": 1}, r"no column for report \(or findings, or impression\)"),
         ({"p1": 1, "2019-03-01": 1, "Secret opacity.": 1}, "not named in its first line"),
+        ({"p1": 1, "Secret 2.": 1}, "not named in its first line"),
     ],
 )
 def test_missing_columns_are_refused_with_those_that_are_there(row, message):

@@ -16,7 +16,7 @@ from tabon.errors import BadInputError
 
 UNUSED = "-"  # in a map: no column has this role
 _NAME = re.compile(
-    r"[^\W\d](?:[\w /()#:-]|[.](?=[\w-])|(?<!\w{4})[.]){0,39}|\(key\)|"
+    r"[^\W\d](?:[\w /()#:-]|[.](?=[\w-])|(?<!\w{4})(?<!\d)[.]){0,39}|\(key\)|"
 )  # a frame's index has no name
 _REPEATED = re.compile(r" \(\d+\)$")
 MOST_WORDS = 4  # of a column's name
