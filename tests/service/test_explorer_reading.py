@@ -17,7 +17,8 @@ SET_OFF = """([cell, tag]) => [...document.querySelectorAll(`#${cell} .words ${t
   .map((one) => one.textContent)"""
 MARKED = """(cell) => [...document.querySelectorAll(`#${cell} .words .mark`)]
   .map((one) => [one.className.replace("mark mark-", ""), one.textContent])"""
-SEARCHED = "() => !document.querySelector('#summary').textContent.startsWith('The reports are')"
+SEARCHED = """() => ((said) => said && !said.startsWith("The reports are"))(
+  document.querySelector("#summary").textContent)"""
 CAPTIONS = "() => [...document.querySelectorAll('.films figcaption')].map((one) => one.textContent)"
 CHOICES = """() => [...document.querySelectorAll("#filter select:not([name=within]) option")]
   .filter((one) => one.value)
@@ -159,6 +160,10 @@ def test_a_late_search_does_not_replace_a_later_wish(browser):
         page.wait_for_function(SEARCHED)
         assert page.evaluate(SHOWN) == [1]
         assert "draft 1: CANARY." in text(page, "[data-number='1'] .preview")
+        lead(page, "q=other")
+        lead(page, "q=canary")
+        page.wait_for_function(SEARCHED)
+        assert page.evaluate(SHOWN) == [1]
         assert any("canary" in body for body in server.bodies)
         assert not [path for path in server.asked if "canary" in path.lower()]
 

@@ -74,7 +74,8 @@ function findShown() {
 async function searchReports(key) {
   const [asked, ...words] = key.split(" ");
   const wanted = words.join(" ").trim();
-  if (key === hitsOf || (searching && searching === key)) return;
+  if (key === hitsOf) searching = false; // what is still on its way is no longer asked for
+  if (key === hitsOf || key === searching) return;
   if (!wanted || asked === "names") {
     [hits, hitsOf, searching] = [null, key, false];
     return;
