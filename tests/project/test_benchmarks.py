@@ -20,7 +20,7 @@ def test_every_benchmark_runs_small():
     """`--quick` checks that ours and the peer give the same answers, and prints a table."""
     done = subprocess.run([sys.executable, RUN, "--quick"], capture_output=True, text=True, check=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
-    assert len(lines) == 2 + 59 + has_bfloat16()
+    assert len(lines) == 2 + 65 + has_bfloat16()
 
 
 def has_bfloat16():
