@@ -238,9 +238,8 @@ def draw_panel(axis: object, curves: Sequence[Curve], values: Sequence[Sequence[
     """Draw one panel; its legend says the slopes."""
     for number, (curve, points) in enumerate(zip(curves, values, strict=True)):
         text = f"{curve.what}: slope {slope(curve.sizes, points):.2f}"
-        axis.plot(
-            curve.sizes, points, color=COLOURS[number], marker=MARKERS[number], markersize=4, label=text
-        )
+        look = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+        axis.plot(curve.sizes, points, **look, markersize=4, label=text)
     ticks = sorted({size for curve in curves for size in curve.sizes})
     axis.set_xscale("log", base=2)
     axis.set_yscale("log")
@@ -256,14 +255,19 @@ def draw_panel(axis: object, curves: Sequence[Curve], values: Sequence[Sequence[
     axis.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2)
 
 
-def main() -> None:
-    """Measure, write the picture and a table beside it, and print the slopes."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def read_arguments(description: str | None) -> argparse.Namespace:
+    """Read where the picture goes, and whether sizes are small."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--out", type=Path, required=True, help="the picture; a .csv of that name goes beside it"
     )
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure, write the picture and a table beside it, and print the slopes."""
+    arguments = read_arguments(__doc__)
     curves = []
     print("| against | what | time, slope | memory, slope |\n|---|---|---|---|")
     for curve in growth_curves(quick=arguments.quick):

@@ -5,7 +5,6 @@ simulated, the encoder is `hashing` (what is measured is tabon, not a model), an
 its own, without a sentence store. A slope is the exponent of growth over the last two sizes.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -17,7 +16,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from growth import Curve, draw, write_csv
+from growth import Curve, draw, read_arguments, write_csv
 from start_up import COMMAND, Cost, cost
 from tabon.data.simulate import SimulationSettings, simulate_queries, simulate_transitions
 from timing import Line, share
@@ -82,12 +81,7 @@ def write(path: Path, records: Iterable[object]) -> None:
 
 def main() -> None:
     """Measure, print the lines, draw the picture and write a table beside it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--out", type=Path, required=True, help="the picture; a .csv of that name goes beside it"
-    )
-    parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs")
-    arguments = parser.parse_args()
+    arguments = read_arguments(__doc__)
     print("| what | ours | other | against | ratio | goal |\n|---|---|---|---|---|---|")
     for line in paper_pipeline_lines(quick=arguments.quick, picture=arguments.out):
         print(line, flush=True)

@@ -3,8 +3,11 @@
 import pytest
 import torch
 
+from tabon.encoders.protocol import Placement
 from tabon.encoders.tokens import Group
-from tabon.encoders.torch_engine.kernels import Layer, Norm, Product, Span, through_layers
+from tabon.encoders.torch_engine.encoder import SentenceTransformerEncoder
+from tabon.encoders.torch_engine.kernels import Layer, Norm, Product, Span, WrittenOut, through_layers
+from tiny_mpnet_folder import SENTENCES, tiny_mpnet
 
 if not torch.cuda.is_available():
     pytest.skip("needs a device: a GPU", allow_module_level=True)
@@ -90,11 +93,27 @@ def test_several_lengths_in_one_batch():
     assert torch.nn.functional.cosine_similarity(found.float(), wanted, dim=1).min() > 0.999
 
 
-def test_float32_takes_the_usual_way():
-    """Its products on a GPU would round to fewer bits."""
-    x, spans = drawn(30, WIDTH).float(), [Span(0, 2, 15, None)]
-    wanted = through_layers(x.clone(), in_float(LAYERS), spans, HEADS)
-    assert torch.equal(through_fused_layers(x.clone(), in_float(LAYERS), spans, HEADS), wanted)
+@pytest.mark.parametrize(
+    ("precision", "width", "way"),
+    [
+        ("float32", 64, WrittenOut),
+        ("float16", 64, OnGpu),
+        ("bfloat16", 64, OnGpu),
+        ("float16", 16, WrittenOut),
+    ],
+)
+def test_float32_and_small_heads_take_the_usual_way(precision, width, way, tmp_path):
+    """Tensor cores round float32 and multiply 16 numbers at least; all ways give nearly the same rows."""
+    folder = tiny_mpnet(tmp_path / "model", width)
+    exact = SentenceTransformerEncoder(folder, name="tiny", revision="").encode(SENTENCES)
+    encoder = SentenceTransformerEncoder(
+        folder, name="tiny", revision="", placement=Placement("cuda", precision)
+    )
+    assert type(encoder._forwards[0][0]) is way
+    first = encoder.encode(SENTENCES)
+    assert (first * exact).sum(axis=1).min() > 0.99
+    for _ in range(2):
+        assert encoder.encode(SENTENCES).tobytes() == first.tobytes()
 
 
 def test_a_shape_that_comes_again_has_the_same_bits():

@@ -16,7 +16,7 @@ SENTENCES = [
 ]
 
 
-def tiny_mpnet(folder: Path) -> Path:
+def tiny_mpnet(folder: Path, width: int = 16) -> Path:
     """Save a random MPNet of two small layers as a sentence-transformers folder."""
     import torch
     from sentence_transformers import SentenceTransformer
@@ -34,7 +34,7 @@ def tiny_mpnet(folder: Path) -> Path:
     model = MPNetModel(
         MPNetConfig(
             vocab_size=len(vocabulary),
-            hidden_size=16,
+            hidden_size=width,
             num_hidden_layers=2,
             num_attention_heads=2,
             intermediate_size=32,
@@ -45,5 +45,5 @@ def tiny_mpnet(folder: Path) -> Path:
     model.save_pretrained(inner)
     fast.save_pretrained(inner)
     transformer = modules.Transformer(str(inner), max_seq_length=32)
-    SentenceTransformer(modules=[transformer, modules.Pooling(16)], device="cpu").save(str(folder))
+    SentenceTransformer(modules=[transformer, modules.Pooling(width)], device="cpu").save(str(folder))
     return folder

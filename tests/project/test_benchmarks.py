@@ -64,13 +64,17 @@ def test_the_page_is_measured_by_the_browsers_own_tracing():
 
 
 @pytest.mark.heavy
-def test_growth_is_measured_and_drawn(tmp_path):
-    """`growth.py --quick` writes the picture and the numbers, and prints the slopes."""
-    command = [sys.executable, BENCHMARKS / "growth.py", "--quick", "--out", tmp_path / "growth.png"]
+@pytest.mark.parametrize(
+    ("script", "printed", "rows"),
+    [("growth", "search of 64 queries", 20), ("paper_pipeline", "`tabon select --selector fused`", 16)],
+)
+def test_growth_is_measured_and_drawn(script, printed, rows, tmp_path):
+    """`--quick` writes the picture and the numbers, and prints the slopes."""
+    command = [sys.executable, BENCHMARKS / f"{script}.py", "--quick", "--out", tmp_path / "growth.png"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (tmp_path / "growth.png").stat().st_size > 10_000
-    assert len((tmp_path / "growth.csv").read_text().splitlines()) > 20
-    assert "search of 64 queries" in done.stdout
+    assert len((tmp_path / "growth.csv").read_text().splitlines()) > rows
+    assert printed in done.stdout
 
 
 @pytest.mark.heavy

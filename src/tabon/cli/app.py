@@ -105,6 +105,14 @@ class LazyGroup(click.Group):
                 )
 
 
+IMPORTED_BY_POT = (
+    "PYTORCH",
+    "JAX",
+    "CUPY",
+    "TENSORFLOW",
+)  # where they are installed, and used for none of ours
+
+
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
     """Write each warning of tabon's own once, as one line on standard error."""
@@ -132,10 +140,5 @@ def main() -> None:
     Data goes to standard output, talk to standard error; `-` is a standard
     stream. Exit status: 0 done, 1 an error (in one sentence), 2 usage.
     """
-    for library in (
-        "PYTORCH",
-        "JAX",
-        "CUPY",
-        "TENSORFLOW",
-    ):  # POT imports all that are there, and uses none here
+    for library in IMPORTED_BY_POT:
         os.environ.setdefault(f"POT_BACKEND_DISABLE_{library}", "1")

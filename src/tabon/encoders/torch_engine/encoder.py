@@ -48,6 +48,7 @@ PROBES = [
 Forward: TypeAlias = "LibraryForward | WrittenOut"  # ids and groups to one unit row per sentence
 Tensor: TypeAlias = Any  # torch.Tensor, an optional import
 WRITTEN_OUT = ("BertModel", "MPNetModel")
+HEAD_SIZES = (16, 32, 64, 128)  # that tensor cores multiply in one piece
 
 
 def forward_of(model: Any, tokens: int, precision: str = "float32") -> Forward:  # noqa: ANN401
@@ -61,7 +62,9 @@ def forward_of(model: Any, tokens: int, precision: str = "float32") -> Forward: 
     mean = plain and model[1].get_config_dict().get("pooling_mode") == "mean"
     if not mean or type(inner).__name__ not in WRITTEN_OUT or inner.config.hidden_act != "gelu":
         return LibraryForward(model, precision)
-    if inner.device.type == "cuda" and find_spec("triton"):  # torch brings it there
+    on_gpu = inner.device.type == "cuda" and find_spec("triton")  # torch brings it there
+    size = inner.config.hidden_size // inner.config.num_attention_heads
+    if on_gpu and precision != "float32" and size in HEAD_SIZES:
         from tabon.encoders.torch_engine.gpu_kernels import OnGpu
 
         return OnGpu(inner, tokens, precision)

@@ -63,9 +63,8 @@ class OnGpu(WrittenOut):
 
 
 def through_fused_layers(x: Tensor, layers: list[Layer], spans: list[Span], heads: int) -> Tensor:
-    """Run all layers on (tokens, d), which is lost; float32 and what does not fit take the usual way."""
-    size = x.shape[1] // heads  # a power of two, as all sizes in Triton are
-    if x.dtype == torch.float32 or size & (size - 1) or any(span.length > LONGEST for span in spans):
+    """Run all layers on (tokens, d), which is lost; long sentences take the usual way."""
+    if any(span.length > LONGEST for span in spans):
         return without_python()(x, layers, spans, heads)
     for layer in layers:
         attended = _attended(
