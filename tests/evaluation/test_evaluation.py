@@ -368,6 +368,22 @@ def test_the_store_holds_no_text_and_is_keyed_by_signature(tmp_path):
     assert len(store.read(Overlap(), [pair])) == 1
 
 
+def test_the_signature_is_made_once_for_many_pairs(tmp_path):
+    """It looks up the versions of packages, which takes longer than a pair."""
+
+    class Counted(Overlap):
+        made = 0
+
+        @property
+        def signature(self):
+            Counted.made += 1
+            return "overlap|words"
+
+    pairs = [Pair(reference="one two", candidate=f"one {number}") for number in range(50)]
+    measure_pairs(Counted(), pairs, store=MeasurementStore(tmp_path / "m.sqlite"))
+    assert Counted.made == 2  # to read, and to write
+
+
 def test_studies_without_the_section_are_left_out_of_its_n():
     """N counts the references that say something there."""
     records = [json.loads(line) for line in lines()]

@@ -113,7 +113,8 @@ class MeasurementStore:
 
     def read(self, metric: Metric, pairs: Sequence[Pair]) -> dict[Pair, Statistics]:
         """Return the rows that are there, by pair."""
-        keys = {pair_key(metric.signature, pair): pair for pair in pairs}
+        signature = metric.signature  # once: it looks up the versions of packages
+        keys = {pair_key(signature, pair): pair for pair in pairs}
         size = 8 * len(metric.statistics)
         return {
             keys[key]: np.frombuffer(blob, dtype="<f8")
@@ -123,8 +124,9 @@ class MeasurementStore:
 
     def write(self, metric: Metric, pairs: Sequence[Pair], rows: Statistics) -> None:
         """Add rows; when this returns they are on disk."""
+        signature = metric.signature
         self._blobs.write(
-            (pair_key(metric.signature, pair), row.astype("<f8").tobytes())
+            (pair_key(signature, pair), row.astype("<f8").tobytes())
             for pair, row in zip(pairs, rows, strict=True)
         )
 
