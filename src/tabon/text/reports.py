@@ -191,6 +191,8 @@ def _decoration_start(text: str, phrase: _Header) -> int | None:
     if newline < 0 < floor:
         return None
     line = 0 if newline < 0 else newline + 1
+    if line == start:
+        return line
     decoration = _LINE_DECORATION.fullmatch(text, line, start)
     if decoration is None or (decoration["number"] and phrase.name == "other"):
         return None
