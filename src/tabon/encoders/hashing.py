@@ -1,8 +1,8 @@
 """A deterministic n-gram encoder for tests: no weights, no meaning."""
 
-from collections import defaultdict
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain
 
 import numpy as np
 
@@ -10,26 +10,22 @@ from tabon.encoders.protocol import EncoderFingerprint, Matrix
 
 DIMENSION = 256
 LONGEST = 24  # characters of a word whose place is remembered
+START = 2 * DIMENSION  # the place of what every sentence has, so that no row is the zero vector
+SHARES = np.array([-1.0, 1.0] * DIMENSION + [1e-3])  # of each place, in column place // 2
 
 
-def _row(sentence: str) -> Matrix:
-    """Count words and character trigrams into signed columns; unit norm."""
+def _places(sentence: str) -> list[int]:
+    """Return the place of each word and character trigram."""
     words = sentence.lower().split()
     padded = f"  {' '.join(words)} "
-    counts = defaultdict(float, {0: 1e-3})  # never the zero vector, whatever the text
     place = _place if max(map(len, words), default=0) > LONGEST else _known_place
-    for column, sign in map(place, [*words, *(padded[i : i + 3] for i in range(len(padded) - 2))]):
-        counts[column] += sign
-    row = np.zeros(DIMENSION)
-    row[list(counts)] = list(counts.values())
-    return (row / np.linalg.norm(row)).astype(np.float32)
+    return [START, *map(place, words), *map(_known_place, padded, padded[1:], padded[2:])]
 
 
-def _place(ngram: str) -> tuple[int, float]:
-    """Return the column of an n-gram and its sign there."""
-    digest = blake2b(ngram.encode("utf-8", "replace"), digest_size=4).digest()
-    number = int.from_bytes(digest, "little")
-    return (number >> 1) % DIMENSION, 1.0 if number & 1 else -1.0
+def _place(*parts: str) -> int:
+    """Return the column of an n-gram and its sign there, as one number."""
+    digest = blake2b("".join(parts).encode("utf-8", "replace"), digest_size=4).digest()
+    return int.from_bytes(digest, "little") % START
 
 
 _known_place = lru_cache(maxsize=1 << 16)(_place)
@@ -55,4 +51,10 @@ class HashingEncoder:
         >>> HashingEncoder().encode(["Clear lungs.", "Clear lungs."]).shape
         (2, 256)
         """
-        return np.stack([_row(sentence) for sentence in sentences])
+        found = [_places(sentence) for sentence in sentences]
+        places = np.fromiter(chain.from_iterable(found), dtype=np.int64)
+        begins = np.repeat(np.arange(len(found)) * DIMENSION, list(map(len, found)))
+        columns = begins + places // 2 % DIMENSION
+        rows = np.bincount(columns, SHARES[places], len(found) * DIMENSION).reshape(-1, DIMENSION)
+        units: Matrix = (rows / np.sqrt(np.vecdot(rows, rows))[:, None]).astype(np.float32)
+        return units

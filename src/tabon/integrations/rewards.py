@@ -236,18 +236,19 @@ class TransitionReward(_Reward):
         totals, sections = np.zeros(len(drafts)), np.zeros(len(drafts), dtype=np.int64)
         if not drafts:
             return DraftDistances(totals, sections)
-        pairs = list(zip(priors, drafts, strict=True))
-        groups: dict[Report, dict[Report, None]] = {}  # the distinct drafts of each distinct prior
-        for prior, draft in pairs:
-            groups.setdefault(prior, {})[draft] = None
+        groups: dict[Report, tuple[int, dict[Report, int]]] = {}  # the distinct drafts of each distinct prior
+        places = []
+        for prior, draft in zip(priors, drafts, strict=True):
+            number, group = groups.setdefault(prior, (len(groups), {}))
+            places.append((number, group.setdefault(draft, len(group))))
         batch = self.selector.batch(
             [
                 Query(id=str(number), prior=prior, candidates=tuple(group))
-                for number, (prior, group) in enumerate(groups.items())
+                for prior, (number, group) in groups.items()
             ]
         )
-        place = {pair: row for row, pair in enumerate((p, d) for p, group in groups.items() for d in group)}
-        order = np.array([place[pair] for pair in pairs])
+        query, place = np.array(places).T
+        order = batch.starts[query] + place
         for section in self._counted():
             has_prior, found = batch.has_prior(section), self._scorer.distances(batch, section)
             sections += has_prior[order]

@@ -18,6 +18,7 @@ from tabon.method.bank import TransitionBank
 from tabon.method.distances import distance_name, novelty, transition
 from tabon.method.nearest import (
     AGGREGATES,
+    EXACT,
     ZERO_POLICIES,
     Aggregate,
     ExactIndex,
@@ -31,7 +32,7 @@ from tabon.method.selection import WORST, Neighbour
 from tabon.method.sentence_sets import Ids, RaggedSets
 from tabon.method.transitions import Transitions, directions_of, groups_of_one_shape, norms_of
 from tabon.method.transport import SOLVER
-from tabon.selectors.scorer import Batch, Distances, Scores
+from tabon.selectors.scorer import Batch, Distances, Scores, Sentences
 from tabon.text.reports import SECTIONS, Section
 
 NUM_NEIGHBOURS = 10
@@ -72,7 +73,7 @@ class Nearest:
 
     def scores(self, section: SectionBank, batch: Batch, rows: Ids, moves: Transitions) -> Scores:
         """Return the aggregated distance and the neighbours of these drafts."""
-        distances, found = self.nearest(section, batch, rows, moves)
+        distances, found = self.nearest(section, batch, rows, moves, self.num_neighbours)
         nearest: list[tuple[Neighbour, ...]] = [()] * len(batch.drafts)
         unchanged = frozenset(rows[moves.zero].tolist()) if len(section) else frozenset()
         if found is not None:
@@ -93,11 +94,11 @@ class Nearest:
         )
 
     def nearest(
-        self, section: SectionBank, batch: Batch, rows: Ids, moves: Transitions
+        self, section: SectionBank, batch: Batch, rows: Ids, moves: Transitions, num_neighbours: int
     ) -> tuple[Distances, Neighbours | None]:
         """Return the distance of every draft, NaN but for these, and their neighbours, if there are any."""
         distances = np.full(len(batch.drafts), np.nan)
-        k = min(self.num_neighbours, len(section))
+        k = min(num_neighbours, len(section))
         if not (k and len(rows)):
             return distances, None
         found = bank_neighbours(moves, section, k, self.zero)
@@ -131,17 +132,25 @@ class Transition(Nearest):
 
     def score(self, batch: Batch, section: Section) -> Scores:
         """Return each draft's bank distance (eq. 8-10)."""
-        return self.scores(*self._asked(batch, section))
-
-    def distances(self, batch: Batch, section: Section) -> Distances:
-        """Return the distances of `score` alone: making each draft's neighbours into records takes longer."""
-        return self.nearest(*self._asked(batch, section))[0]
-
-    def _asked(self, batch: Batch, section: Section) -> tuple[SectionBank, Batch, Ids, Transitions]:
-        """Return the bank, and the drafts that can be compared, with their transitions."""
         rows = batch.comparable(section)
         moves = batch.transitions(section, rows, self.distance)
-        return self.bank.section(section, self.distance), batch, rows, moves
+        return self.scores(self.bank.section(section, self.distance), batch, rows, moves)
+
+    def distances(self, batch: Batch, section: Section) -> Distances:
+        """Return the distances of `score` alone, sooner.
+
+        Equal sections beside one prior are compared once, and neighbours that do not count are not found.
+        """
+        bank, rows = self.bank.section(section, self.distance), batch.comparable(section)
+        first: dict[tuple[int, Sentences], int] = {}
+        pairs = zip(batch.owner[rows].tolist(), rows.tolist(), strict=True)
+        same = [first.setdefault((owner, batch.drafts[row][section]), row) for owner, row in pairs]
+        distinct = np.array(list(first.values()), dtype=np.int64)
+        moves = batch.transitions(section, distinct, self.distance)
+        counted = 1 if self.aggregate == "min" and bank.search == EXACT else self.num_neighbours
+        distances, _ = self.nearest(bank, batch, distinct, moves, counted)
+        distances[rows] = distances[same]
+        return distances
 
 
 def load(bank: TransitionBank, variant: str) -> Transition:

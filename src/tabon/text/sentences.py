@@ -186,7 +186,9 @@ _MAY_RUN_ON = re.compile(r"[.!?]\w")
 _INLINE_MARKER = re.compile(
     rf"(?:\A|(?<=\s))(?P<number>{_MARKER})|[{_DOTS}]+\s*|(?<=[.!?;:]\s)[*{_DASHES}]+\s+(?=\S)"
 )
-_MAY_COUNT = re.compile(rf"[.)](?:(?<=\d[.)])|(?<=[a-h]\)))|[{_DOTS}]|[*{_DASHES}]\s")
+_MAY_COUNT = re.compile(
+    rf"[.){_DOTS}*{_DASHES}](?:(?<=\d[.)])|(?<=[a-h]\))|(?<=[{_DOTS}])|(?<=[*{_DASHES}])(?=\s))"
+)
 _COUNTED_NOUN = re.compile(
     r"(?<![^\W_])(?:(?:nos?|figs?|approx)\.|(?:ribs?|levels?|segments?|grades?|stages?|types?|zones?|class|phase|"
     r"number|images?|series|views?|days?|leads?|figures?|of|and|to|or|by|than|with|times|is|was|are|[a-z]),?)\Z",
@@ -266,7 +268,7 @@ def _mask_token(found: re.Match[str]) -> str:
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9 ,.;:/%&+=_-]*")
-_MAY_NAME = re.compile(r"[Xx_]{3}")
+_MAY_NAME = re.compile(r"[Xx_][Xx_]{2}")  # a set that comes first is looked for faster than a repeat
 _ABBREVIATION = re.compile(_ABBREVIATIONS, re.IGNORECASE)
 
 
@@ -343,6 +345,15 @@ def _sentences(item: str) -> list[str]:
     return sentences
 
 
+_WORDS = r"[A-Za-z0-9 ,;:/%&+=]*+"
+_SIMPLE = re.compile(rf"[A-Za-z]{_WORDS}(?:(?:-(?=[A-Za-z0-9])|(?<=[A-Za-z]{{2}})\.(?= |\Z)){_WORDS})*+")
+
+
+def _is_simple(text: str) -> bool:
+    """Whether a text is one line of words in which nothing is marked, counted or run together."""
+    return _SIMPLE.fullmatch(text) is not None and "  " not in text
+
+
 _MARK = re.compile(r"[^\w\s,\-]|[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
@@ -371,6 +382,8 @@ def split_sentences(text: str) -> tuple[str, ...]:
     >>> split_sentences("LUNGS: Clear.No focal\nconsolidation.")
     ('LUNGS: Clear.', 'No focal consolidation.')
     """
+    if _is_simple(text):
+        return tuple(_sentences(text))
     sentences: list[str] = []
     for item in _items(text):
         for entry in _listed(_with_blanks(item)):
