@@ -180,8 +180,15 @@ def _each(work: Callable[[int], None], starts: range, most: int) -> None:
     if len(starts) <= 1 or workers == 1:
         deque(map(work, starts), maxlen=0)
         return
-    with _ALONE, blas().limit(limits=1), ThreadPoolExecutor(workers) as pool:
+    with alone_on_one_thread(), ThreadPoolExecutor(workers) as pool:
         deque(pool.map(work, starts), maxlen=0)
+
+
+@contextmanager
+def alone_on_one_thread() -> Iterator[None]:
+    """Keep the BLAS library to one thread; others who ask for that wait."""
+    with _ALONE, blas().limit(limits=1):
+        yield
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tabon.selectors.fused.typical import PAIRS, SEED
+from tabon.selectors.fused.samples import random_pairs, spread_of
 from tabon.selectors.scorer import Batch, Distances
 from tabon.text.reports import Section
 
@@ -115,13 +115,8 @@ def _log_odds(chances: Odds) -> Odds:
 
 def _spread(reports: Held) -> float:
     """Return the standard deviation of the distance over random pairs; 1 where none differ."""
-    rng, count = np.random.default_rng(SEED), len(reports)
-    if count < 2:  # noqa: PLR2004  # no pair
-        return 1.0
-    left, right = (rng.integers(count, size=PAIRS) for _ in range(2))
-    apart = left != right
-    found = float(np.std(f1_distances(reports[left[apart]], reports[right[apart]])))
-    return found if found > 0 else 1.0
+    left, right = random_pairs(len(reports))
+    return spread_of(f1_distances(reports[left], reports[right]))
 
 
 def f1_distances(left: Held, right: Held) -> Distances:

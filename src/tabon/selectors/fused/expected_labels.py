@@ -17,7 +17,7 @@ from tabon.selectors.fused.expectation import (
     habits,
     remembered,
 )
-from tabon.selectors.fused.typical import sample_rows
+from tabon.selectors.fused.samples import sample_rows
 from tabon.selectors.scorer import Batch, Distances
 from tabon.text.observations import NO_FINDING, NOT_A_FINDING, OBSERVATIONS, label_text
 from tabon.text.reports import SECTIONS, Section

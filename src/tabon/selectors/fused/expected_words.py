@@ -26,7 +26,7 @@ from tabon.selectors.fused.expectation import (
     how_often,
     remembered,
 )
-from tabon.selectors.fused.typical import sample_rows
+from tabon.selectors.fused.samples import sample_rows
 from tabon.selectors.scorer import Batch, Distances
 from tabon.text.reports import SECTIONS, Section
 

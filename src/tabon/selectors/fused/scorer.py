@@ -21,22 +21,26 @@ from tabon.selectors.fused.agreement import Pool, alongside, groups, mean, pools
 from tabon.selectors.fused.expectation import Expectations
 from tabon.selectors.fused.expected_labels import ExpectedLabels
 from tabon.selectors.fused.expected_words import ExpectedWords
+from tabon.selectors.fused.likely_next import LikelyNext
+from tabon.selectors.fused.samples import Apart, apart
 from tabon.selectors.fused.trust import (
     CONSENSUS,
     EVERY,
     LABELS_DRAFTS,
     LABELS_PRIOR,
+    LIKELY_NEXT,
+    NEAREST_DRAFTS,
+    NEAREST_PRIOR,
     NEXT,
     PARTS,
-    PRIOR_MEANING,
-    PRIOR_WORDS,
+    UNLIKE_DRAFTS,
+    UNLIKE_PRIOR,
     WORDS_DRAFTS,
     WORDS_PRIOR,
     Trust,
     number_of_drafts,
     trust,
 )
-from tabon.selectors.fused.typical import Typical, prior_strength, random_pairs, spread
 from tabon.selectors.scorer import Batch, Distances, Scores
 from tabon.selectors.similarity import TextDistance, load_distance
 from tabon.selectors.text_scorers import NearestPrior, NextVisit
@@ -44,7 +48,7 @@ from tabon.selectors.weights import FittedWeights, read_weights
 from tabon.text.observations import LABELLER
 from tabon.text.reports import SECTIONS, Section
 
-WORDS, MEANING = "rouge-l-f", "chamfer"
+WORDS = "rouge-l-f"
 DOUBT = (LABELS_PRIOR, LABELS_DRAFTS)  # parts whose level tells how sure one may be
 
 
@@ -71,8 +75,8 @@ class Fused:
     @property
     def settings(self) -> Mapping[str, str]:
         """Return the weights, and how texts are compared."""
-        named = self.fitted.named if self.fitted else "training-free-5"
-        metric = self._distances[WORDS].settings["metric"]
+        named = self.fitted.named if self.fitted else "training-free-6"
+        metric = self._words.settings["metric"]
         return {"weights": named, "metric": metric, "labeller": LABELLER}
 
     @property
@@ -114,7 +118,7 @@ class Fused:
                 return found
         parts, drafts = {}, {}
         for section in SECTIONS:
-            drafts[section] = pools(batch, section, self._distances[WORDS])
+            drafts[section] = pools(batch, section, self._words)
             parts[section] = self._parts(batch, section, drafts[section])
         found = Evidence(
             parts,
@@ -128,19 +132,22 @@ class Fused:
 
     def _parts(self, batch: Batch, section: Section, drafts: list[Pool]) -> dict[str, Distances]:
         """Measure every part of one section in units of its spread."""
-        words, meaning = (NearestPrior(self._distances[name]) for name in (WORDS, MEANING))
-        size, (labels, vocabulary) = self._spreads[section], self._expected
-        agreed = np.full(len(batch.drafts), np.nan)
+        labels, vocabulary = self._expected
+        agreed, fellows = np.full((2, len(batch.drafts)), np.nan)
         for pool in drafts:
-            agreed[pool.rows] = pool.to_others()
-        lift = meaning.score(batch, section).distances - self._typical.score(batch, section).distances
+            agreed[pool.rows], fellows[pool.rows] = pool.to_others(), pool.to_fellows()
+        after, prior = (each.score(batch, section).distances for each in (self._next, self._prior))
+        agreed, fellows, after, prior = np.array([agreed, fellows, after, prior]) / self._apart[section].std
         labels_prior, labels_drafts = labels.distances(batch, section)
         words_prior, words_drafts = vocabulary.distances(batch, section)
         return {
-            CONSENSUS: agreed / size[WORDS],
-            NEXT: self._next.score(batch, section).distances / size[WORDS],
-            PRIOR_WORDS: words.score(batch, section).distances / size[WORDS],
-            PRIOR_MEANING: lift / size[MEANING],  # less its likeness to all reports
+            CONSENSUS: agreed,
+            UNLIKE_DRAFTS: -agreed,
+            NEAREST_DRAFTS: fellows,
+            NEXT: after,
+            LIKELY_NEXT: self._likely_next.distances(batch, section),
+            NEAREST_PRIOR: prior,
+            UNLIKE_PRIOR: -prior,
             LABELS_PRIOR: labels_prior,
             LABELS_DRAFTS: labels_drafts,
             WORDS_PRIOR: words_prior,
@@ -156,42 +163,42 @@ class Fused:
             for section, pool in drafts.items()
         }
         there = [(section, name) for section, name in EVERY if (~np.isnan(own[section][name])).any()]
-        return trust(self._signs(drafts, own), there, self.strengths) if there else ()
+        return trust(self._signs(drafts, own), there) if there else ()
 
     def _signs(
         self, drafts: Mapping[Section, Pool], own: Mapping[Section, Mapping[str, Distances]]
     ) -> dict[str, float]:
         """Return the signs that a query has: `trust.SIGNS` says what they are."""
-        far = {section: self._far[section] / self._spreads[section][WORDS] for section in SECTIONS}
+        far = {section: each.mean / each.std for section, each in self._apart.items()}
         several = [section for section, pool in drafts.items() if len(pool.rows) > 1]
-        asked = [section for section in SECTIONS if known(own[section][PRIOR_WORDS])]
+        asked = [section for section in SECTIONS if known(own[section][NEAREST_PRIOR])]
         looked_up = [section for section in asked if known(own[section][NEXT])]
         found: dict[str, float | None] = {
             "groups": groups(drafts.values()),
             "votes-next": alongside([(own[each][CONSENSUS], own[each][NEXT]) for each in looked_up]),
-            "votes-prior": alongside([(own[each][CONSENSUS], own[each][PRIOR_WORDS]) for each in asked]),
+            "votes-prior": alongside([(own[each][CONSENSUS], own[each][NEAREST_PRIOR]) for each in asked]),
             "drafts": number_of_drafts(max(len(pool.rows) for pool in drafts.values())),
         }
         if several:
             found["nearer"] = mean([far[each] - mean(own[each][CONSENSUS]) for each in several])
         if asked:
-            copied = (np.maximum(1.0 - own[each][PRIOR_WORDS] / far[each], 0.0) for each in asked)
+            copied = (np.maximum(1.0 - own[each][NEAREST_PRIOR] / far[each], 0.0) for each in asked)
             found["copied"] = mean([mean(each) for each in copied])
         if looked_up:
             found["retold"] = mean(
-                [mean(own[each][NEXT]) - mean(own[each][PRIOR_WORDS]) for each in looked_up]
+                [mean(own[each][NEXT]) - mean(own[each][NEAREST_PRIOR]) for each in looked_up]
             )
         return {name: value for name, value in found.items() if value is not None}
 
     @cached_property
-    def _distances(self) -> dict[str, TextDistance]:
-        """Return the two ways of comparing texts."""
-        return {name: load_distance(name) for name in (WORDS, MEANING)}
+    def _words(self) -> TextDistance:
+        """Return how texts are compared."""
+        return load_distance(WORDS)
 
     @cached_property
     def _next(self) -> NextVisit:
         """Return what keeps the bank's priors at hand."""
-        return NextVisit(self.bank, self._distances[WORDS])
+        return NextVisit(self.bank, self._words)
 
     def next_visits(self, batch: Batch, section: Section) -> tuple[tuple[Neighbour, ...], ...]:
         """Return what came next for similar priors, for each draft: nearest to the draft first."""
@@ -203,9 +210,14 @@ class Fused:
         return labels.expected(batch, section, row), words.expected(batch, section, row)
 
     @cached_property
-    def _typical(self) -> Typical:
-        """Return what keeps a sample of training reports at hand."""
-        return Typical(self.bank)
+    def _prior(self) -> NearestPrior:
+        """Return what compares drafts with their prior."""
+        return NearestPrior(self._words)
+
+    @cached_property
+    def _likely_next(self) -> LikelyNext:
+        """Return what keeps how consecutive reports of the bank go together."""
+        return LikelyNext(self.bank)
 
     @cached_property
     def _expected(self) -> tuple[ExpectedLabels, ExpectedWords]:
@@ -218,25 +230,9 @@ class Fused:
         return []
 
     @cached_property
-    def strengths(self) -> dict[Section, float]:
-        """Return by how many spreads a patient's consecutive reports are nearer than any two reports."""
-        words, sizes = self._distances[WORDS], self._spreads
-        return {each: prior_strength(self.bank, words, each) / sizes[each][WORDS] for each in SECTIONS}
-
-    @cached_property
-    def _far(self) -> dict[Section, float]:
-        """Return how far two training reports are from each other; 1 where there are no two."""
-        words = self._distances[WORDS]
-        found = {section: random_pairs(self.bank, words, section) for section in SECTIONS}
-        return {section: float(each.mean()) if each.any() else 1.0 for section, each in found.items()}
-
-    @cached_property
-    def _spreads(self) -> dict[Section, dict[str, float]]:
-        """Return the spread of each way of comparing, by section."""
-        ways = self._distances.items()
-        return {
-            section: {name: spread(self.bank, each, section) for name, each in ways} for section in SECTIONS
-        }
+    def _apart(self) -> dict[Section, Apart]:
+        """Return how far any two training reports are from each other, by section."""
+        return {section: apart(self.bank, self._words, section) for section in SECTIONS}
 
 
 def known(values: Distances) -> bool:

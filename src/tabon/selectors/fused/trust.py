@@ -8,14 +8,16 @@ weights of a query are then divided by their sum: a weight is a share of the say
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import exp, fsum, log
+from math import exp, fsum, log, prod
 from types import MappingProxyType
 from typing import Final
 
 from tabon.text.reports import SECTIONS, Section
 
-CONSENSUS, NEXT = "consensus:rouge-l-f", "next-visit:rouge-l-f"
-PRIOR_WORDS, PRIOR_MEANING = "nearest-prior:rouge-l-f", "nearest-prior:chamfer"
+CONSENSUS, UNLIKE_DRAFTS = "consensus:rouge-l-f", "unlike-drafts:rouge-l-f"
+NEAREST_DRAFTS = "nearest-drafts:rouge-l-f"
+NEXT, LIKELY_NEXT = "next-visit:rouge-l-f", "likely-next:meaning"
+NEAREST_PRIOR, UNLIKE_PRIOR = "nearest-prior:rouge-l-f", "unlike-prior:rouge-l-f"
 LABELS_PRIOR, LABELS_DRAFTS = "expected-labels:prior", "expected-labels:drafts"
 WORDS_PRIOR, WORDS_DRAFTS = "expected-words:prior", "expected-words:drafts"
 FEWEST, MOST = 5, 16  # drafts that the table knows: fewer count as 5, more as 16
@@ -39,27 +41,47 @@ SIGNS: Mapping[str, tuple[float, float]] = MappingProxyType(
 class Row:
     """What one part weighs where every sign is usual, and how each sign changes that."""
 
-    findings: float
-    impression: float
+    base: float
     slopes: tuple[float, ...]  # one for each of SIGNS
 
 
 # Learnt on development seeds alone: docs/decisions/fused.md
-TABLE: Mapping[str, Row] = MappingProxyType(
+TABLE: Mapping[Section, Mapping[str, Row]] = MappingProxyType(
     {
-        CONSENSUS: Row(2.6, 2.8, (-1.3, 0.85, 0, -0.8, -0.1, 0.3, 0.35)),
-        NEXT: Row(0.34, 0.88, (0.2, -0.8, 1.0, 1.25, 0.2, 0, 0)),
-        PRIOR_WORDS: Row(0.43, 1.3, (-0.45, -0.8, -0.2, -0.95, 0.25, 0.45, -0.25)),
-        PRIOR_MEANING: Row(0.11, 0.36, (0.9, 0.95, -0.45, 0, 0, -0.6, -0.15)),
-        LABELS_PRIOR: Row(0.91, 0.91, (0.2, -0.15, 0, -1.25, -0.3, -0.6, 0)),
-        LABELS_DRAFTS: Row(0.23, 0.23, (-0.65, -0.3, 0.9, 0.65, 0.1, 0.45, 0.25)),
-        WORDS_PRIOR: Row(0.21, 0.26, (1.05, 1.05, 0.35, -0.75, -0.5, -0.1, 0)),
-        WORDS_DRAFTS: Row(1.0, 3.4, (0.1, 0, -1.1, 0.1, 0, 0, 0)),
+        "findings": MappingProxyType(
+            {
+                CONSENSUS: Row(2.2, (-0.3, 0.4, 0.2, -0.15, -0.05, 0.6, 0.15)),
+                UNLIKE_DRAFTS: Row(0.18, (0.2, -0.25, 0.5, 0.5, 0.05, 0.15, -0.45)),
+                NEAREST_DRAFTS: Row(0.71, (0, 0.15, -0.25, -0.4, -0.8, 0.05, 0.6)),
+                NEXT: Row(1.2, (0.35, 0.2, 0.6, 0, 0.55, 0.15, -0.6)),
+                LIKELY_NEXT: Row(1.2, (-0.6, 0.05, -0.35, -1.05, -0.25, -0.45, 0.3)),
+                NEAREST_PRIOR: Row(0.96, (-0.5, -0.45, 0.2, -0.5, -0.45, 0.15, 0.3)),
+                UNLIKE_PRIOR: Row(0.23, (-0.25, 0, 0.4, 0.65, -0.35, 0.4, 0.25)),
+                LABELS_PRIOR: Row(0.83, (-0.65, -0.45, -0.75, -0.6, 0.15, -0.8, -0.1)),
+                LABELS_DRAFTS: Row(0.26, (-0.5, 0.1, 0.6, 0.65, 0.15, 0.4, -0.15)),
+                WORDS_PRIOR: Row(1.2, (1.05, 0.5, 0.85, -0.5, -0.2, -0.3, 0.2)),
+                WORDS_DRAFTS: Row(1.7, (-0.75, 0.2, -0.2, -0.2, -0.25, -0.35, 0.3)),
+            }
+        ),
+        "impression": MappingProxyType(
+            {
+                CONSENSUS: Row(1.3, (-0.25, 0.25, -0.75, -1.05, 0.25, 0.3, -1.3)),
+                UNLIKE_DRAFTS: Row(0.23, (1.15, 0.65, 0.65, 0.4, -0.7, -0.4, 0.4)),
+                NEAREST_DRAFTS: Row(1.7, (1.15, 0.8, 0.05, 0.1, -0.15, 0.35, 0.35)),
+                NEXT: Row(0.73, (-1.5, 0.5, 0.6, 0.7, 0.35, 0.15, 0)),
+                LIKELY_NEXT: Row(1.7, (0.5, 0.85, -0.05, -0.45, -0.1, -0.35, -0.4)),
+                NEAREST_PRIOR: Row(0.92, (-0.15, -0.55, 0.1, -0.85, 0.3, -0.3, 0.1)),
+                UNLIKE_PRIOR: Row(0.24, (0, -0.25, 0.4, 0.95, -0.35, 0.5, 0.1)),
+                LABELS_PRIOR: Row(0.95, (0.2, 0.8, -0.4, -0.65, 0, -0.65, -0.1)),
+                LABELS_DRAFTS: Row(0.33, (-0.85, 0.05, 0.85, 0.8, 0, 0.55, -0.35)),
+                WORDS_PRIOR: Row(1.5, (-0.55, -1, 0.35, -0.95, 0.3, -0.5, 0.15)),
+                WORDS_DRAFTS: Row(1.7, (-0.2, -0.35, -1.15, -0.3, -0.35, -0.25, 0.25)),
+            }
+        ),
     }
 )
-PARTS = tuple(TABLE)
+PARTS = tuple(TABLE["findings"])
 EVERY: tuple[tuple[Section, str], ...] = tuple((section, part) for section in SECTIONS for part in PARTS)
-ABOUT_PRIOR = frozenset({PRIOR_WORDS, PRIOR_MEANING})  # weighed by how alike a patient's reports are
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +103,14 @@ def number_of_drafts(count: int) -> float:
     return log(min(max(count, FEWEST), MOST) / FEWEST)
 
 
-def trust(
-    signs: Mapping[str, float], there: Iterable[tuple[Section, str]], strength: Mapping[Section, float]
-) -> tuple[Trust, ...]:
+def trust(signs: Mapping[str, float], there: Iterable[tuple[Section, str]]) -> tuple[Trust, ...]:
     """Weigh the parts of one query.
 
     Args:
         signs: those that the query has; one that is missing changes nothing.
         there: the parts that it has, with their sections.
-        strength: how alike a patient's consecutive reports are, by section.
 
-    >>> [found] = trust({}, [("findings", CONSENSUS)], {"findings": 0.3, "impression": 0.3})
+    >>> [found] = trust({}, [("findings", CONSENSUS)])
     >>> found.part, found.weight
     ('consensus:rouge-l-f', 1.0)
     """
@@ -100,19 +119,14 @@ def trust(
         for name, (middle, spread) in SIGNS.items()
         if name in signs
     }
-    factors = {
-        part: {
+    found = []
+    for section, part in there:
+        row = TABLE[section][part]
+        factors = {
             name: exp(slope * unusual[name])
             for name, slope in zip(SIGNS, row.slopes, strict=True)
             if name in unusual and slope
         }
-        for part, row in TABLE.items()
-    }
-    found = []
-    for section, part in there:
-        weight = getattr(TABLE[part], section) * (strength[section] if part in ABOUT_PRIOR else 1.0)
-        for factor in factors[part].values():
-            weight *= factor
-        found.append((section, part, weight))
-    total = fsum(weight for *_, weight in found)
-    return tuple(Trust(part, section, weight / total, factors[part]) for section, part, weight in found)
+        found.append((section, part, row.base * prod(factors.values()), factors))
+    total = fsum(weight for _, _, weight, _ in found)
+    return tuple(Trust(part, section, weight / total, factors) for section, part, weight, factors in found)
