@@ -42,8 +42,8 @@ observations (mean over queries). One draft serves both sections. *Other prior*:
 patient's prior. *Paper's best*: in each column the best of its eight methods in that row, chosen afterwards.
 *Behind*: by how much `fused` is behind the best of the others in that row, if by more than two points.
 How drafts are made: [README](README.md). No choice was made on these seeds, and they were scored once; the
-table of trust was learnt on seeds 100 to 103 of stage `dev` and on simulated cohorts 20 and 21
-([how](../../docs/notes/2026-11-18-fused-trust.md)). All seeds ask about the same 1,000 reserved reports.
+table of trust was learnt on seeds 100 to 103 of stage `dev` and on simulated cohorts 20 to 27
+([how](../../docs/notes/2026-11-20-fused-sections.md)). All seeds ask about the same 1,000 reserved reports.
 """
 
 

@@ -40,7 +40,7 @@ HEAD = """
 As [KINDS.md](KINDS.md), on simulated reports: their states stand for MeSH codes, a next visit is the same
 patient's, and `p1` and `p3` are the simulated generator's own drafts, without and with the prior in sight.
 150 queries a seed. No choice was made on these seeds, and they were scored once; development used cohorts
-20 and 21 ([how](../../docs/notes/2026-11-18-fused-trust.md)).
+20 to 27 ([how](../../docs/notes/2026-11-20-fused-sections.md)).
 """
 
 

@@ -1,6 +1,7 @@
 """Learn the table of trust of `fused` from development seeds: TABLE in tabon.selectors.fused.trust.
 
-    python experiments/openi/trust_table.py parts ARCHIVE --seeds 100-103 --cohorts 20,21
+    python experiments/openi/trust_table.py parts ARCHIVE --seeds 100-103
+    python experiments/openi/trust_table.py parts ARCHIVE --cohorts 20,21 --queries 200
     python experiments/openi/trust_table.py learn
 
 `parts` measures what every draft is worth, its parts and its query's signs, and stores
@@ -9,6 +10,7 @@ them as arrays, one file for each setting and seed; what is stored is not measur
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +29,7 @@ from selecting import SeedRun, Tools
 from run import tell
 from tabon._internal.atomic_files import replacing
 from tabon.errors import BadInputError, TabonError
+from tabon.evaluation.draft_scores import state_f1
 from tabon.selectors import make_batch
 from tabon.selectors.fused.agreement import pools
 from tabon.selectors.fused.samples import apart
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 OPENI, SIMULATED = "openi", "simulated"
-COUNTS = {OPENI: 1.0, SIMULATED: 0.4}  # of a setting, among all
+COUNTS = {OPENI: 1.0, SIMULATED: 0.8}  # of a setting, among all
 MANY = 16  # drafts of a query from which half of the queries will do
 NOWHERE = 99.0  # the distance of a draft without the section
 
@@ -109,9 +112,20 @@ def measure_parts(run: SeedRun, count: int) -> dict[str, Table]:
     return {
         "parts": parts,
         "signs": np.array(list(read_signs(fused, batch, evidence))),
-        "worth": measure(cases),
+        "worth": with_states(measure(cases), run.folder / "test.jsonl"),
         "picks": np.array(picks),
     }
+
+
+def with_states(worth: Table, queries: Path) -> Table:
+    """Put the F1 of the states in the place of that of the labels, where the simulator says what they are."""
+    records = [json.loads(line) for line in queries.read_bytes().splitlines()[: worth.shape[1]]]
+    if all("state" in draft for record in records for draft in record["candidates"]):
+        worth[-1] = [
+            [state_f1(draft["state"], record["state"]) for draft in record["candidates"]]
+            for record in records
+        ]
+    return worth
 
 
 def read_signs(fused: Fused, batch: Batch, evidence: Evidence) -> Iterator[list[float]]:

@@ -501,13 +501,17 @@ def test_in_the_committed_table_fused_is_where_the_docs_say():
 
 
 def test_the_committed_table_says_what_the_docs_say():
-    """Own errors 65 / 65, shared ones 10 above consensus, 3 ahead in the mean; abstaining always helps."""
+    """Codes 45 / 25, own errors 65 / 65, shared 10 above consensus, 3 ahead in the mean, 9 misses."""
     table, risk = (FOLDER / "KINDS.md").read_text(encoding="utf-8").split("**Abstaining.**")
     rows = {
         name: [[float(value) for value in cell.strip(" |").split(" / ")] for cell in cells.split(" | ")[:6]]
         for name, cells in re.findall(r"^\| ([a-z]+(?:-\S+)?) \| (-?\d.+) \|$", table, flags=re.MULTILINE)
     }
     assert [name for name in rows if name != "mean"] == list(plans.read_plan().kind_settings)
+    codes = np.mean([ours for name, (ours, *_) in rows.items() if name.startswith("codes")], axis=0)
+    assert codes[0] >= 45
+    assert codes[1] >= 25
+    assert len(re.findall(r"\*\*\d+\.\d\*\*", table)) == 9
     for name, (ours, _, consensus, *_) in rows.items():
         if name.startswith("independent"):
             assert min(ours[:2]) >= 65
@@ -595,7 +599,7 @@ def test_the_default_is_what_the_committed_page_says():
 
 
 def test_both_pages_agree_about_the_paper():
-    """The best of the eight methods under `neutral` is in both pages of the same seeds."""
+    """In the mean the best of the eight methods under `neutral` is the same on the seeds of either page."""
     kinds_page, zero_page = (
         (FOLDER / name).read_text(encoding="utf-8").splitlines() for name in ("KINDS.md", "ZERO.md")
     )
@@ -608,6 +612,8 @@ def test_both_pages_agree_about_the_paper():
     for place, score in enumerate(zero.SCORES):
         start = zero_page.index(f"## Every data set: Open-i, {score}")
         rows = {row.split("|")[1].strip(): row.split("|")[2:10] for row in zero_page[start + 4 :][:28]}
-        for name, cells in best.items():
-            found = max(int(cell.split()[0]) for cell in rows[name])
-            assert found == int(cells.split(" / ")[place]), (name, score)
+        apart = [
+            max(int(cell.split()[0]) for cell in rows[name]) - int(cells.split(" / ")[place])
+            for name, cells in best.items()
+        ]
+        assert abs(np.mean(apart)) < 2.5, score
