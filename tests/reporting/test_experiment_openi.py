@@ -32,7 +32,21 @@ from tabon.text.sentences import split_sentences
 FOLDER = Path(__file__).parents[2] / "experiments" / "openi"
 sys.path.insert(0, str(FOLDER))
 
-build, judging, kinds, likeness, linking, plans, policies, reading, run, selecting, simulated, zero = map(
+(
+    build,
+    judging,
+    kinds,
+    likeness,
+    linking,
+    plans,
+    policies,
+    reading,
+    run,
+    selecting,
+    simulated,
+    trust_table,
+    zero,
+) = map(
     import_module,
     (
         *(
@@ -47,7 +61,7 @@ build, judging, kinds, likeness, linking, plans, policies, reading, run, selecti
             "run",
             "selecting",
         ),
-        *("simulated", "zero"),
+        *("simulated", "trust_table", "zero"),
     ),
 )
 
@@ -522,6 +536,21 @@ def test_the_committed_table_says_what_the_docs_say():
     kept = re.findall(r"^\| (?!drafts)[a-z]\S+ \| (.+) \|$", risk, flags=re.MULTILINE)
     assert len(kept) == len(rows) - 1
     assert all(float(line.split(" | ")[0]) < float(line.split(" | ")[-1]) for line in kept)
+
+
+def test_the_table_of_trust_is_learnt_from_what_was_stored(archive, tmp_path):
+    """Parts and signs are those of the selector; learning gives a row for every part of both sections."""
+    words = ["parts", str(archive), "--out", str(tmp_path), "--seeds", "7", "--settings", "codes-low-4"]
+    trust_table.store_parts(trust_table.arguments().parse_args([*words, "--queries", "8"]), SMALL)
+    [lesson] = trust_table.read_lessons(tmp_path / "arrays")
+    assert lesson.parts.shape == (8, 2, 4, len(trust_table.PARTS))
+    assert (lesson.rivals[:2] >= (47, 27)).all()
+    np.testing.assert_allclose(lesson.parts.mean(axis=2), 0, atol=1e-9)
+    table = trust_table.fit([lesson], 3)
+    assert {section: tuple(rows) for section, rows in table.items()} == dict.fromkeys(
+        ("findings", "impression"), trust_table.PARTS
+    )
+    assert list(trust_table.lines(table))[-1].startswith("# from the one in use")
 
 
 def zero_run(folder, archive, name="copies-low-4", seed=7):

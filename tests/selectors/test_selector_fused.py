@@ -20,6 +20,7 @@ from tabon.evaluation import read_cases
 from tabon.evaluation.draft_scores import state_f1
 from tabon.evaluation.fit import read_lesson
 from tabon.method.bank import TransitionBank
+from tabon.method.transitions import blas
 from tabon.metrics import Pair, load_metric
 from tabon.selectors import Selector, load_scorer, make_batch
 from tabon.selectors.fused.agreement import Pool, alongside, groups
@@ -289,6 +290,16 @@ def test_fitted_axes_are_uncorrelated_but_for_their_own_pair(bank):
     both = (u.T @ v + v.T @ u) / (2 * len(u))
     np.testing.assert_allclose(np.diag(both).clip(0, 0.98), found.correlation, atol=1e-9)
     np.testing.assert_allclose(both - np.diag(np.diag(both)), 0, atol=1e-9)
+
+
+def test_the_number_of_threads_changes_no_bit_of_the_fit(bank):
+    """What is fitted to the bank is fitted on one thread, however many BLAS may use."""
+    found = []
+    for threads in (1, 2):
+        with blas().limit(limits=threads):
+            found.append(LikelyNext(bank)._fitted["findings"])
+    assert found[0].turn.tobytes() == found[1].turn.tobytes()
+    assert found[0].spread == found[1].spread
 
 
 def test_the_next_report_is_likelier_than_anothers(bank):
