@@ -85,11 +85,8 @@ class LikelyNext:
 
     def distances(self, batch: Batch, section: Section) -> Distances:
         """Return each draft's distance; NaN where it or the prior lacks the section, or the bank does."""
-        found, rows, gaussian = (
-            np.full(len(batch.drafts), np.nan),
-            batch.comparable(section),
-            self._fitted[section],
-        )
+        found = np.full(len(batch.drafts), np.nan)
+        rows, gaussian = batch.comparable(section), self._fitted[section]
         if gaussian is not None and len(rows):
             asked, query = np.unique(batch.owner[rows], return_inverse=True)
             prior = gaussian.axes(unit_means(batch.table.vectors, batch.prior_sets[section].take(asked)))

@@ -45,8 +45,8 @@ def random_pairs(count: int) -> tuple[Ids, Ids]:
     """Draw pairs of different places among so many; none where there are no two."""
     rng = np.random.default_rng(SEED)
     left, right = (rng.integers(max(count, 1), size=PAIRS * (count > 1)) for _ in range(2))
-    apart = left != right
-    return left[apart], right[apart]
+    differ = left != right
+    return left[differ], right[differ]
 
 
 def sample_rows(rows: Ids, size: int) -> Ids:
